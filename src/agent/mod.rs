@@ -14,6 +14,7 @@
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
 pub mod offer;
+pub mod plans;
 pub mod ports;
 pub mod prompt;
 pub mod spend;

@@ -8,12 +8,11 @@ use super::demo;
 use super::parts::{backends, root_url, router, tools_and_profiles};
 use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::clock::SystemClock;
-use crate::agent::prompt::summary::Writer;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
-use crate::chat::model::ModelChoice;
+use crate::chat::model::{Helper, ModelChoice};
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config};
 use crate::llm::{self, Vendor, VendorConfig};
@@ -63,12 +62,11 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
             }
         }
     }
-    let is_known = |origin: &ModelOrigin| choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin));
-    match config.summary_writer() {
-        Writer::Model(origin) if !is_known(&origin) => {
-            choices.push(ModelChoice::from_model(origin, config.llm.answer_tokens()));
+    for helper in config.jobs().all() {
+        let Helper::Model(origin) = helper else { continue };
+        if !choices.iter().any(|choice: &ModelChoice| choice.models.contains(origin)) {
+            choices.push(ModelChoice::from_model(origin.clone(), config.llm.answer_tokens()));
         }
-        Writer::Model(_) | Writer::SameModel | Writer::Off => {}
     }
     choices
 }

@@ -158,6 +158,8 @@ impl App {
             store: store.clone(),
             payloads: store.clone(),
             approvals: store.clone(),
+            plans: store.clone(),
+            helpers: config.jobs().of_plans(),
             chats: store.clone(),
             fences: Fences::fresh(),
             clock: clock.clone(),
@@ -173,6 +175,7 @@ impl App {
                 repeated_calls: config.runs.repeated_calls,
                 approvals: config.limits.approvals,
                 payloads: config.limits.payloads,
+                plans: config.plans.limits(),
             },
         });
         let readers = toolsets::readers(&backends.main);
@@ -184,7 +187,7 @@ impl App {
             leases: store.clone(),
             log: log.clone(),
             summaries: store.clone(),
-            summariser: Summariser { writer: config.summary_writer(), agent },
+            summariser: Summariser { writer: config.jobs().summary, agent },
             places: store.clone(),
             settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
@@ -210,6 +213,7 @@ impl App {
             previews: desk.clone(),
             conversations: store.clone(),
             places: store.clone(),
+            plans: store.clone(),
             sessions: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),

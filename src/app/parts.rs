@@ -10,9 +10,9 @@ use url::Url;
 use super::StartError;
 use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::llm::LlmProvider;
-use crate::agent::prompt::summary::Writer;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
+use crate::chat::model::Helper;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue, Referents};
 use crate::config::{BackendMode, Config, Problem};
@@ -89,17 +89,18 @@ pub(super) fn default_models(config: &Config) -> Result<Vec<ModelOrigin>, StartE
 /// A model that is built in, with the name that it signs its answers with.
 pub(super) type BuiltInModel = (ModelOrigin, Arc<dyn LlmProvider>);
 
-/// All models that some profile may ask, or a summary.
+/// All models that some profile may ask, or somebody with a job beside a run.
 pub(super) fn router(
     config: &Config,
     profiles: &Profiles,
     demo: Option<BuiltInModel>,
 ) -> Result<Router, llm::ConnectError> {
-    let summariser = match config.summary_writer() {
-        Writer::Model(origin) => Some(origin),
-        Writer::SameModel | Writer::Off => None,
-    };
-    let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(&summariser);
+    let jobs = config.jobs();
+    let helpers = jobs.all().into_iter().filter_map(|helper| match helper {
+        Helper::Model(origin) => Some(origin),
+        Helper::SameModel | Helper::Off => None,
+    });
+    let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(helpers);
     let router = Router::connect(&config.llm, wanted.filter(|wanted| wanted.provider != llm::DEMO))?;
     Ok(match demo {
         Some((origin, model)) => router.with(origin, model),

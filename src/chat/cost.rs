@@ -48,6 +48,15 @@ impl Sum {
         };
     }
 
+    /// Adds another sum.
+    pub fn join(&mut self, other: Self) {
+        match other {
+            Self::Nothing => {}
+            Self::Known(cost) => self.add(Some(cost)),
+            Self::Unknown => *self = Self::Unknown,
+        }
+    }
+
     /// The sum, where all of it is known.
     pub fn known(self) -> Option<Cost> {
         match self {

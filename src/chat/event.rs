@@ -13,6 +13,7 @@ use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
 use super::payload::Payload;
 use super::place::{Mover, Place};
+use super::plan::{CallOrigin, PlanEvent};
 use super::run::{RunRecord, RunState};
 use super::stream::Usage;
 use super::tool::{Progress, ToolCall, ToolInput};
@@ -117,6 +118,10 @@ pub enum AgentEvent {
     Artifact(Box<Artifact>),
     /// A payload that was kept; follows its call's result, or the text in which the model wrote it.
     Payload(Box<Payload>),
+    /// A plan or a sub-agent goes on, while the call that has begun it is made.
+    Plan(Box<PlanEvent>),
+    /// A call that a step of a plan or a sub-agent makes.
+    Within(Box<Within>),
     /// All calls of a turn have their results.
     RoundEnded,
     /// The model's suggestions; after all text, once.
@@ -146,6 +151,15 @@ pub enum AgentEvent {
     Cancelled,
     /// The server that ran it stopped; the text until then is kept.
     Interrupted,
+}
+
+/// An event of a call that the model which answers has not made itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Within {
+    /// Who has.
+    pub origin: CallOrigin,
+    /// The event: of a call, and never another one.
+    pub event: AgentEvent,
 }
 
 impl AgentEvent {
@@ -181,6 +195,8 @@ impl AgentEvent {
             | Self::ToolCallFinished { .. }
             | Self::Artifact(_)
             | Self::Payload(_)
+            | Self::Plan(_)
+            | Self::Within(_)
             | Self::RoundEnded
             | Self::Suggested(_)
             | Self::Diagnosed(_) => None,

@@ -86,6 +86,12 @@ uuid_id!(
     /// A line of the audit record.
     AuditId, Uuid::now_v7());
 uuid_id!(
+    /// A plan of a conversation.
+    PlanId, Uuid::now_v7());
+uuid_id!(
+    /// The work of one sub-agent.
+    ExecutionId, Uuid::now_v7());
+uuid_id!(
     /// A draft that is being built over several messages.
     DraftId, Uuid::new_v4());
 

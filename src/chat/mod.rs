@@ -24,6 +24,7 @@ pub mod nesting;
 pub mod patterns;
 pub mod payload;
 pub mod place;
+pub mod plan;
 pub mod preview;
 pub mod run;
 pub mod schema;

@@ -23,6 +23,29 @@ impl ModelChoice {
     }
 }
 
+/// The model that does a job beside a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Helper {
+    /// None: the job is not done.
+    Off,
+    /// The one that answers the run.
+    #[default]
+    SameModel,
+    /// This one.
+    Model(ModelOrigin),
+}
+
+impl Helper {
+    /// The choice for the job, beside a run that is answered by `model`; `None` where nobody does it.
+    pub fn choice(&self, model: &ModelChoice) -> Option<ModelChoice> {
+        match self {
+            Self::Off => None,
+            Self::SameModel => Some(model.clone()),
+            Self::Model(origin) => Some(ModelChoice { models: vec![origin.clone()], ..model.clone() }),
+        }
+    }
+}
+
 /// A request's wishes instead of its profile's own choice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelWish {

@@ -6,9 +6,9 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{BackendMode, Config, Problem};
-use crate::agent::prompt::summary::Writer;
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
+use crate::chat::model::Helper;
 use crate::http::auth::Mode;
 use crate::http::server::Network;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
@@ -144,7 +144,10 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
         let reason = format!("must be {} to {}", LEASE_S.start(), LEASE_S.end());
         problems.push(Problem::new("runs.lease_s", reason));
     }
-    summary_writer(config, problems);
+    for (key, name) in config.helper_names() {
+        helper(config, key, name, problems);
+    }
+    plans(config, problems);
     // The url may hold a password, so it is not repeated.
     if events.url != "local" && !log::is_shared(&events.url) {
         problems.push(Problem::new("events.url", "must be \"local\" or begin with redis:// or rediss://"));
@@ -173,11 +176,11 @@ fn limits(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The model that summarises what no longer fits; an unknown model is noted.
-pub(super) fn summary_writer(config: &Config, problems: &mut Vec<Problem>) -> Writer {
-    let origin = match config.runs.summary_model.trim() {
-        "" => return Writer::SameModel,
-        "off" => return Writer::Off,
+/// The model that does the job of the setting `key`, which says `name`; an unknown model is noted.
+pub(super) fn helper(config: &Config, key: &str, name: &str, problems: &mut Vec<Problem>) -> Helper {
+    let origin = match name.trim() {
+        "" => return Helper::SameModel,
+        "off" => return Helper::Off,
         name => config.llm.model_or_demo(name),
     };
     match origin {
@@ -187,12 +190,24 @@ pub(super) fn summary_writer(config: &Config, problems: &mut Vec<Problem>) -> Wr
             // It may be a provider that answers too, of which all is known already.
             wrong.retain(|problem| !problems.contains(problem));
             problems.append(&mut wrong);
-            Writer::Model(origin)
+            Helper::Model(origin)
         }
         Err(error) => {
-            problems.push(Problem::new("runs.summary_model", error.to_string()));
-            Writer::Off
+            problems.push(Problem::new(key, error.to_string()));
+            Helper::Off
         }
+    }
+}
+
+fn plans(config: &Config, problems: &mut Vec<Problem>) {
+    let plans = &config.plans;
+    for (key, value) in [("parallel", plans.parallel), ("max_steps", plans.max_steps)] {
+        if value == 0 {
+            problems.push(Problem::new(format!("plans.{key}"), "must be at least 1"));
+        }
+    }
+    if !["hold", "approve"].contains(&plans.on_reviewer_failure.as_str()) {
+        problems.push(Problem::new("plans.on_reviewer_failure", "must be one of: hold, approve"));
     }
 }
 

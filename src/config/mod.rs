@@ -14,6 +14,7 @@ mod layers;
 mod mcp;
 mod named;
 mod observability;
+mod plans;
 mod prices;
 mod providers;
 
@@ -25,7 +26,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::agent::ports::quotas::Quotas;
-use crate::agent::prompt::summary::Writer;
 use crate::agent::spend::budget::Budget;
 use crate::agent::spend::prices::Prices;
 use crate::chat::cost::Cost;
@@ -40,6 +40,7 @@ use assets::Assets;
 #[cfg(not(feature = "demo"))]
 pub(crate) use check::no_demo_backend;
 pub use observability::{Metrics, Telemetry};
+pub use plans::{Helpers, Jobs, PlansConfig};
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -69,6 +70,10 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// The bounds of a run, and its end when no reader is left.
     pub runs: runs::config::RunsConfig,
+    /// The bounds of plans and sub-agents.
+    pub plans: PlansConfig,
+    /// The models that do jobs beside runs.
+    pub helpers: Helpers,
     /// The level and the format of the log.
     pub log: Log,
     /// A page for Prometheus.
@@ -296,9 +301,22 @@ impl Config {
         }
     }
 
-    /// The model that summarises what no longer fits, as `[runs] summary_model` says.
-    pub fn summary_writer(&self) -> Writer {
-        check::summary_writer(self, &mut Vec::new())
+    /// The settings that name a model for a job, each with what it says.
+    fn helper_names(&self) -> [(&'static str, &str); 4] {
+        let Helpers { plan, review, executor } = &self.helpers;
+        [
+            ("runs.summary_model", &self.runs.summary_model),
+            ("helpers.plan", plan),
+            ("helpers.review", review),
+            ("helpers.executor", executor),
+        ]
+    }
+
+    /// The models that do the jobs beside runs.
+    pub fn jobs(&self) -> Jobs {
+        let [summary, plan, review, executor] =
+            self.helper_names().map(|(key, name)| check::helper(self, key, name, &mut Vec::new()));
+        Jobs { summary, plan, review, executor }
     }
 
     /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not

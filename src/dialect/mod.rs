@@ -15,6 +15,7 @@ mod frame;
 mod json;
 pub mod ndjson;
 pub mod openai_chat;
+mod plans;
 pub mod reply;
 
 use bytes::BytesMut;

@@ -312,6 +312,8 @@ impl AnswerSoFar {
                 | AgentEvent::ToolCallHeld { .. }
                 | AgentEvent::CallDecided { .. }
                 | AgentEvent::ToolCallFinished { .. }
+                | AgentEvent::Plan(_)
+                | AgentEvent::Within(_)
                 | AgentEvent::RoundEnded
                 | AgentEvent::Diagnosed(_) => {}
                 AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::from_payload(payload)),

@@ -277,7 +277,7 @@ pub(super) async fn trail(
     Ok(Json(TrailBody::from_page(trail.ok_or_else(no_such_conversation)?)))
 }
 
-fn parse(path: ConversationPath) -> Result<ConversationId, Problem> {
+pub(super) fn parse(path: ConversationPath) -> Result<ConversationId, Problem> {
     path.ok().and_then(|Path(text)| ConversationId::parse(&text).ok()).ok_or_else(no_such_conversation)
 }
 

@@ -28,6 +28,7 @@ pub mod metrics;
 mod openai_chat;
 mod page;
 
+mod plans;
 mod previews;
 pub mod problem;
 mod profiles;
@@ -61,6 +62,7 @@ use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::{ConversationStore, ExportStore};
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::places::PlaceStore;
+use crate::agent::ports::plans::PlanRecords;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::sessions::SessionStore;
@@ -176,6 +178,8 @@ pub struct Services {
     pub conversations: Arc<dyn ConversationStore>,
     /// Opens them and moves them.
     pub places: Arc<dyn PlaceStore>,
+    /// Plans.
+    pub plans: Arc<dyn PlanRecords>,
     /// Reads them as sessions.
     pub sessions: Arc<dyn SessionStore>,
     /// Tells whether a run could be served now.
@@ -259,6 +263,8 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(conversations::get, conversations::change, conversations::delete))
         .routes(routes!(conversations::export))
         .routes(routes!(conversations::trail))
+        .routes(routes!(plans::list))
+        .routes(routes!(plans::get, plans::drop_waiting))
         .routes(routes!(profiles::list))
         .routes(routes!(usage::get))
         .routes(routes!(audit::get))

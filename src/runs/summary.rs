@@ -10,18 +10,18 @@ use tracing::Instrument;
 
 use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::store_error::StoreError;
-use crate::agent::prompt::summary::{Summarising, SummaryError, Writer};
+use crate::agent::prompt::summary::{Summarising, SummaryError};
 use crate::agent::turn::context::Agent;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::model::ModelChoice;
+use crate::chat::model::{Helper, ModelChoice};
 use crate::observe::spans;
 
 /// The writer of summaries, and who charges for them.
 pub struct Summariser {
     /// The writer.
-    pub writer: Writer,
+    pub writer: Helper,
     /// Charges what they use to the users whose conversations they are of.
     pub agent: Arc<Agent>,
 }
@@ -53,11 +53,7 @@ impl Summaries {
     /// Summarises what no longer fits after `run`, which has ended and was answered by `model`, in a task of its own.
     /// It is given up when the server drains; what fails is tried again after the next run.
     pub(super) fn after(self: &Arc<Self>, run: RunId, of: Of, model: &ModelChoice) {
-        let model = match &self.by.writer {
-            Writer::Off => return,
-            Writer::SameModel => model.clone(),
-            Writer::Model(origin) => ModelChoice { models: vec![origin.clone()], ..model.clone() },
-        };
+        let Some(model) = self.by.writer.choice(model) else { return };
         let span = spans::agent_summary(&run, &of.1);
         let Some(turn) = Turn::take(self.clone(), of) else { return };
         let task = async move { turn.summaries.make(run, &turn.of.0, &model).await };

@@ -197,6 +197,8 @@ impl Task {
             cost: None,
             first_spent: 0,
             spent: &[],
+            helped: &[],
+            has_plans: false,
         };
         let end = RunEnd { state, error, answer: None, approvals: &[], left: &[], last_event_id: self.live.next_id() };
         match self.store.finish_run(self.live.id, nothing, end).await {

@@ -53,6 +53,7 @@ use crate::agent::ports::leases::Leases;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::places::PlaceStore;
+use crate::agent::ports::plans::{PlanCommits, PlanRecords};
 use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store::RunStore;
@@ -119,6 +120,8 @@ pub trait Store:
     + Leases
     + ConversationStore
     + PlaceStore
+    + PlanCommits
+    + PlanRecords
     + SessionStore
     + ExportStore
     + ChatStore

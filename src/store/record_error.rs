@@ -35,6 +35,9 @@ pub(super) enum RecordError {
     /// A screen state is an object.
     #[error("a stored screen state is none")]
     Context,
+    /// A plan, a step or the work of a sub-agent does not read back.
+    #[error("a stored plan is none")]
+    Plan,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),

@@ -17,14 +17,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::profile::{Profile, Selection};
+use self::profile::{FIND_TOOLS, Profile, Selection};
 use self::selection::{Finder, Wanted};
 use crate::agent::ports::tools::{OfferedTool, ToolExecutor};
 use crate::chat::caller::Caller;
 use crate::chat::tool::{Effect, Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
-
-/// The tool that finds others. It is ours: no handler has it.
-pub const FIND_TOOLS: &str = "find_tools";
 
 /// 8 tools are found at once, each described in 300 characters.
 const FOUND: usize = 8;
@@ -40,6 +37,8 @@ pub(in crate::agent) struct Offer {
     accepts: Vec<String>,
     /// The tools that the client runs itself.
     client: Vec<Arc<ToolDef>>,
+    /// The loop's own tools, which make plans and ask others.
+    own: Vec<Arc<ToolDef>>,
     /// Whether something was left out, so that the model can look for it.
     finds: bool,
 }
@@ -52,6 +51,8 @@ pub(in crate::agent) enum Look {
     Unseen,
     /// The client makes it, where its arguments are right; else this is what the model reads.
     Client(Result<(), Box<ToolOutput>>),
+    /// It is one of the loop's own.
+    Own,
     /// There is no such tool for this caller.
     Unknown,
 }
@@ -90,7 +91,29 @@ impl Offer {
         let client = client_tools.iter().filter(|def| taken.insert(def.name.clone())).cloned();
         let client: Vec<Arc<ToolDef>> = client.collect();
         defs.extend(client.iter().cloned());
-        Self { defs, tools, accepts, client, finds }
+        Self { defs, tools, accepts, client, own: Vec::new(), finds }
+    }
+
+    /// These tools and no others, all of them listed.
+    pub(in crate::agent) fn only(tools: Vec<OfferedTool>) -> Self {
+        let defs = tools.iter().map(|tool| tool.def.clone()).collect();
+        Self { defs, tools, accepts: Vec::new(), client: Vec::new(), own: Vec::new(), finds: false }
+    }
+
+    /// Lists the loop's own tools too, behind all others; a tool of the same name does not count any more.
+    pub(in crate::agent) fn with_own(mut self, own: Vec<ToolDef>) -> Self {
+        for def in own {
+            self.defs.retain(|listed| listed.name != def.name);
+            self.client.retain(|listed| listed.name != def.name);
+            self.own.push(Arc::new(def));
+        }
+        self.defs.extend(self.own.iter().cloned());
+        self
+    }
+
+    /// All tools that the caller may use here, listed or not.
+    pub(in crate::agent) fn tools(&self) -> &[OfferedTool] {
+        &self.tools
     }
 
     /// The tools listed for the model.
@@ -101,6 +124,9 @@ impl Offer {
     /// The meaning of `call` here.
     pub(in crate::agent) fn look(&self, call: &ToolCall) -> Look {
         let name = call.name.as_str();
+        if self.own.iter().any(|def| def.name == name) {
+            return Look::Own;
+        }
         if let Some(tool) = self.tool(name) {
             return match self.defs.iter().any(|def| def.name == name) {
                 true => Look::Offered(tool.policy.clone()),

@@ -15,6 +15,12 @@ use crate::chat::preview::Origin;
 use crate::chat::schema::Schema;
 use crate::chat::template::Template;
 
+/// The tool that finds others. It is ours: no handler has it.
+pub const FIND_TOOLS: &str = "find_tools";
+
+/// The tool that gives a task to another assistant. It is the loop's own.
+pub const DELEGATE: &str = "delegate";
+
 /// The assistant of one screen.
 #[derive(Debug, Clone)]
 pub struct Profile {
@@ -50,6 +56,10 @@ pub struct Profile {
     pub sources: Vec<String>,
     /// How the tools of one run are chosen among many; `None` offers all.
     pub selection: Option<Selection>,
+    /// The plans that its model may make; `None`: none.
+    pub planning: Option<Planning>,
+    /// The assistants that its model may give tasks to; `None`: none.
+    pub delegation: Option<Delegation>,
     /// The types of payloads that tools make here, and that the model may write.
     pub payload_types: Vec<PayloadType>,
     /// Actions that the front end can carry out when they are suggested.
@@ -126,6 +136,51 @@ pub struct Selection {
     pub core: Vec<String>,
     /// How many others are offered at most: those that fit the message best.
     pub most: usize,
+}
+
+/// Plans that a model may make.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Planning {
+    /// The name of the tool that makes them.
+    pub tool: String,
+    /// A tool that every plan here has, where others need what it makes.
+    pub begins_with: Option<Begins>,
+}
+
+/// The tool that a plan begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begins {
+    /// Its name.
+    pub tool: String,
+    /// The argument of other tools that it makes.
+    pub gives: String,
+}
+
+impl Planning {
+    /// Whether a tool is one of the loop's own, which no plan may use.
+    pub fn is_own(&self, tool: &str) -> bool {
+        [self.tool.as_str(), DELEGATE, FIND_TOOLS].iter().any(|own| own.eq_ignore_ascii_case(tool))
+    }
+}
+
+/// Tasks that a model may give to others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delegation {
+    /// Whether an assistant without a name may be asked, with some of the tools of the one who asks.
+    pub with_tools: bool,
+    /// Those who may be asked by name.
+    pub assistants: Vec<Assistant>,
+}
+
+/// An assistant that may be asked by another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assistant {
+    /// Its name for the one who asks.
+    pub name: String,
+    /// What it is good for.
+    pub description: String,
+    /// The `context_type` of its profile.
+    pub context_type: String,
 }
 
 /// A type of payloads.

@@ -15,6 +15,7 @@ pub mod llm;
 pub mod payloads;
 pub mod pins;
 pub mod places;
+pub mod plans;
 pub mod previews;
 pub mod quotas;
 pub mod sessions;

@@ -12,7 +12,7 @@ use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::failure::Failure;
-use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::ids::{ApprovalId, ConversationId, RunId};
 use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
@@ -21,7 +21,7 @@ use crate::chat::run::{RunRecord, RunState};
 use crate::chat::screen::ScreenState;
 use crate::chat::stream::{Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolResult};
-use crate::chat::trail::TrailEntry;
+use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 
 /// The server's message, in the user's role, when an interrupted answer is continued.
@@ -99,11 +99,11 @@ pub trait RunStarts: Send + Sync {
 #[async_trait]
 pub trait RunCommits: Send + Sync {
     /// Notes, before it is sent, a write that a tool is about to do, with the turn as it stands: should its process
-    /// die, the turn is settled from this note.
+    /// die, the turn is settled from this note. A helper's call is none of that turn.
     ///
     /// # Errors
     /// When it was dispatched before, the run has ended, or it could not be committed: then it must not be sent.
-    async fn dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), StoreError>;
+    async fn dispatch(&self, run: RunId, call: &ToolCall, turn: &Unfinished) -> Result<(), StoreError>;
 
     /// Appends messages of a running run with their part of the trail, all or none. Both are numbered, so a commit of
     /// unknown fate can be repeated: what has its number already is kept as it is.
@@ -268,6 +268,25 @@ pub struct RunStart {
     pub used: Used,
 }
 
+impl RunStart {
+    /// The beginning with nothing but a message.
+    pub fn of_message(message: UserMessage) -> Self {
+        Self {
+            summary: None,
+            history: Vec::new(),
+            message,
+            answered: None,
+            call: None,
+            turned_down: None,
+            context: None,
+            place: None,
+            is_moved: false,
+            is_refocused: false,
+            used: Used::default(),
+        }
+    }
+}
+
 /// The use of all runs of a chain: one message began them, and each goes on from a result or a decision on an earlier
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -385,6 +404,10 @@ pub struct Commit<'a> {
     /// The usage of model calls since the last commit, as their vendors report it: added to what the owner has used
     /// that day, once, however often the commit is repeated.
     pub spent: &'a [Spent],
+    /// Writes of helpers that have ended since the last commit, for the audit record.
+    pub helped: &'a [TrailEvent],
+    /// Whether the run has begun plans or sub-agents, which end with it.
+    pub has_plans: bool,
 }
 
 /// How a run ends.

@@ -12,7 +12,7 @@ use crate::agent::ports::llm::SystemPrompt;
 use crate::chat::template::{FENCE, Template, TemplateError, Values};
 
 /// The names that prompts take values from.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "context",
     "place",
     "user",
@@ -25,6 +25,7 @@ pub const NAMES: [&str; 13] = [
     "client_actions",
     "suggestions",
     "payloads",
+    "plans",
     FENCE,
 ];
 
@@ -47,6 +48,11 @@ impl Prompt {
             join(&mut stable, &block.render(&Values::default())?);
         }
         Ok(Self { stable: stable.into(), blocks: blocks.collect() })
+    }
+
+    /// A prompt of one text, which takes no values.
+    pub fn of_text(text: &str) -> Self {
+        Self { stable: Arc::from(text), blocks: Vec::new() }
     }
 
     /// A prompt that says nothing.

@@ -51,17 +51,6 @@ pub enum SummaryError {
     Unusable(&'static str),
 }
 
-/// The model that writes summaries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Writer {
-    /// None.
-    Off,
-    /// The model that answered.
-    SameModel,
-    /// This model.
-    Model(ModelOrigin),
-}
-
 /// A summary that is made. It outlives the call of its model, so that dropping that loses nothing of what was used.
 #[derive(Debug)]
 pub struct Summarising {

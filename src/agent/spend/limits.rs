@@ -21,4 +21,23 @@ pub struct RunLimits {
     pub approvals: usize,
     /// Payloads that a conversation keeps.
     pub payloads: usize,
+    /// Those of plans.
+    pub plans: PlanLimits,
+}
+
+/// The bounds of plans and sub-agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlanLimits {
+    /// Steps of one plan that are carried out at once.
+    pub parallel: usize,
+    /// Steps of a plan.
+    pub max_steps: usize,
+    /// Calls of tools by the steps of a plan that no sub-agent carries out.
+    pub max_tool_calls: usize,
+    /// Calls of tools by one sub-agent.
+    pub agent_tool_calls: u32,
+    /// The time of one sub-agent.
+    pub agent: Duration,
+    /// Whether a plan is carried out whose review cannot be used.
+    pub unreviewed: bool,
 }

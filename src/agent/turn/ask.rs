@@ -105,8 +105,7 @@ impl Turns<'_> {
         let Open::Streaming { fold, .. } = std::mem::replace(&mut transcript.open, Open::Nothing) else {
             return Err(Ended::Failed(Failure::internal()));
         };
-        let mut turn = fold.finish();
-        transcript.used_ids = std::mem::take(&mut turn.used_ids);
+        let turn = fold.finish();
         let (model, usage) = (turn.message.origin.clone(), turn.usage.unwrap_or_default());
         let cost = self.charge_ended(transcript, model.clone(), turn.usage).await;
         self.emit(AgentEvent::TurnEnded { model, usage, cost });
@@ -161,7 +160,7 @@ impl Turns<'_> {
                 spans::tell_current(names::RESPONSE_ID, || id.clone());
             }
             transcript.answered_by = Some((stream.origin.clone(), stream.request_id.take()));
-            let fold = TurnFold::new(stream.origin.clone(), std::mem::take(&mut transcript.used_ids));
+            let fold = TurnFold::new(stream.origin.clone(), transcript.call_ids.clone());
             transcript.open = Open::Streaming { fold, since_ms };
             loop {
                 let event = match gate.waits_until() {

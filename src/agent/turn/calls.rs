@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tracing::Instrument;
 
 use super::capacity::approval_unavailable;
-use super::context::{Ended, Turns, store_failed};
+use super::context::{Ended, Role, Turns, store_failed};
 use super::fold::OVERSIZED_KEPT_BYTES;
 use super::state::{Open, Times, Transcript};
 use super::steps::{Leave, Step};
@@ -74,7 +74,8 @@ impl Turns<'_> {
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, (consent, leave), offer, transcript).await,
                 // Whatever comes after a call that waits may build on it.
-                Step::Make(_) if !transcript.pending.approvals.is_empty() => consent::comes_after(),
+                Step::Make(_) | Step::Own if !transcript.pending.approvals.is_empty() => consent::comes_after(),
+                Step::Own => self.run_own(&call, offer, transcript).await?,
                 Step::Make(effect) => match self.completed(&call, effect, leave, offer).await {
                     Ok(ApprovedMatch::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
                     // What would be sent now has no approval.
@@ -154,8 +155,8 @@ impl Turns<'_> {
         // Events are kept for a while and carried elsewhere: what no reader needs is not in them.
         let input = match step {
             Step::Leave => call.input.clone(),
-            Step::Make(_) | Step::Answer(_) | Step::Hold(_) if self.details => call.input.clone(),
-            Step::Make(_) | Step::Answer(_) | Step::Hold(_) => ToolInput::Object(Map::new()),
+            Step::Make(_) | Step::Answer(_) | Step::Hold(_) | Step::Own if self.details => call.input.clone(),
+            Step::Make(_) | Step::Answer(_) | Step::Hold(_) | Step::Own => ToolInput::Object(Map::new()),
         };
         self.emit(AgentEvent::ToolCallReady { id, name, input: Box::new(input) });
     }
@@ -239,9 +240,16 @@ impl Turns<'_> {
     /// Notes in the store that a write is about to be sent; without the note it is not.
     async fn note_dispatch(&self, call: &ToolCall, transcript: &mut Transcript) -> Result<(), Ended> {
         let Open::Calling { turn, .. } = &mut transcript.open else { return Ok(()) };
-        let noted = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
-        self.agent.store.dispatch(self.cx.run, &call.id, &noted).await.map_err(store_failed)?;
-        *turn = noted;
+        let own;
+        let noted = match self.role {
+            Role::Answers => {
+                own = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
+                &own
+            }
+            Role::Helps(noted) => noted,
+        };
+        self.agent.store.dispatch(self.cx.run, call, noted).await.map_err(store_failed)?;
+        turn.dispatched = Some(call.id.clone());
         Ok(())
     }
 
@@ -295,12 +303,12 @@ impl Turns<'_> {
             (Effect::Write, Some(arguments)) => Some(Write::from_tool(&call.name, arguments)),
             (Effect::Write, None) | (Effect::Read, _) => None,
         };
-        let first_try = write.as_ref().and_then(|write| transcript.tries.first(write));
-        let cx = ToolContext { completed: arguments.as_ref(), first_try: first_try.as_ref(), ..self.cx_of(leave) };
+        let cx = ToolContext { completed: arguments.as_ref(), ..self.cx_of(leave) };
         let Some(write) = write else { return self.execute(call, effect, cx).await };
         self.note_dispatch(call, transcript).await?;
-        let output = self.execute(call, effect, cx).await?;
-        transcript.tries.note(write, &call.id, output.fate);
+        let tried = transcript.tries.begin(write, &call.id);
+        let output = self.execute(call, effect, ToolContext { first_try: tried.first.as_ref(), ..cx }).await?;
+        transcript.tries.end(tried, output.fate);
         Ok(output)
     }
 

@@ -52,7 +52,7 @@ impl Agent {
     }
 
     /// The charge for a model call with this usage.
-    fn spent(&self, origin: Arc<ModelOrigin>, usage: Usage) -> Spent {
+    pub(super) fn spent(&self, origin: Arc<ModelOrigin>, usage: Usage) -> Spent {
         let cost = self.prices.cost(&origin, Some(usage));
         if let Some(cost) = cost {
             metrics::cost(&origin.provider, &origin.model, cost.usd());

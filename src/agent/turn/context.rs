@@ -16,6 +16,7 @@ use crate::agent::ports::data::DataLoader;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::llm::{LlmProvider, SystemPrompt};
 use crate::agent::ports::payloads::PayloadStore;
+use crate::agent::ports::plans::PlanCommits;
 use crate::agent::ports::store::RunCommits;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::{ToolContext, ToolExecutor};
@@ -26,9 +27,10 @@ use crate::agent::spend::prices::Prices;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
-use crate::chat::model::ModelChoice;
+use crate::chat::model::{Helper, ModelChoice};
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::tool::ToolDef;
+use crate::chat::unfinished::Unfinished;
 
 /// The services of runs; one for the whole process.
 pub struct Agent {
@@ -46,6 +48,10 @@ pub struct Agent {
     pub payloads: Arc<dyn PayloadStore>,
     /// Calls that wait for an approval.
     pub approvals: Arc<dyn ApprovalStore>,
+    /// Where plans are kept.
+    pub plans: Arc<dyn PlanCommits>,
+    /// Who does the jobs around plans.
+    pub helpers: Helpers,
     /// Numbers the conversations of pages.
     pub chats: Arc<dyn ChatStore>,
     /// Marks what others say in prompts.
@@ -60,6 +66,26 @@ pub struct Agent {
     pub budgets: Budgets,
     /// The bounds.
     pub limits: RunLimits,
+}
+
+/// The models of the jobs around plans.
+#[derive(Debug, Clone, Default)]
+pub struct Helpers {
+    /// Writes the steps of a plan.
+    pub plan: Helper,
+    /// Reviews a plan.
+    pub review: Helper,
+    /// Carries out a step or a task.
+    pub executor: Helper,
+}
+
+/// Whose turns they are.
+#[derive(Clone, Copy)]
+pub(super) enum Role<'a> {
+    /// The answering model's.
+    Answers,
+    /// Those of a helper, or of a step of a plan; with the turn that has asked for it as it is noted before a write.
+    Helps(&'a Unfinished),
 }
 
 /// The request of one model call.
@@ -94,6 +120,7 @@ pub(super) struct Turns<'a> {
     pub(super) details: bool,
     pub(super) client_tools: &'a [Arc<ToolDef>],
     pub(super) events: &'a dyn EventSink,
+    pub(super) role: Role<'a>,
 }
 
 impl Turns<'_> {

@@ -54,6 +54,18 @@ impl Ledger {
         self.cost.add(cost);
     }
 
+    /// Adds what helpers have used.
+    pub(super) fn add(&mut self, usage: Usage, cost: Sum, spent: Vec<Spent>) {
+        self.usage += usage;
+        self.cost.join(cost);
+        self.spent.extend(spent);
+    }
+
+    /// Takes what the store has not got.
+    pub(super) fn take_spent(&mut self) -> Vec<Spent> {
+        std::mem::take(&mut self.spent)
+    }
+
     /// Charges a model call with the next commit.
     pub(super) fn charge(&mut self, spent: Spent) {
         self.spent.push(spent);

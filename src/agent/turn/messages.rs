@@ -1,7 +1,6 @@
 //! The messages of a run: those before it, and those that it adds.
 
-use std::collections::HashSet;
-
+use super::fold::CallIds;
 use crate::agent::ports::store::RunStart;
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, UserMessage};
 use crate::chat::tool::ToolResult;
@@ -70,7 +69,7 @@ impl Messages {
     }
 
     /// The ids of all calls.
-    pub(super) fn call_ids(&self) -> HashSet<String> {
+    pub(super) fn call_ids(&self) -> CallIds {
         let assistants = self.all.iter().filter_map(|message| match message {
             Message::Assistant(assistant) => Some(assistant),
             Message::User(_) | Message::ToolResults(_) => None,

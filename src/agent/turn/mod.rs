@@ -1,5 +1,6 @@
 //! The loop: requests to a model, its answers, and the commits of both.
 
+mod aside;
 mod ask;
 mod calls;
 mod capacity;
@@ -13,7 +14,10 @@ mod ledger;
 pub mod markers;
 mod messages;
 mod moves;
+mod origin;
+mod part;
 mod pending;
+mod plans;
 mod prepare;
 mod repeats;
 pub mod run;

@@ -42,6 +42,13 @@ impl Moves {
         self.is_new = false;
     }
 
+    /// A step or a sub-agent has moved it.
+    pub(super) fn adopt(&mut self, place: Place) {
+        self.now = Some(place);
+        self.made += 1;
+        self.is_new = true;
+    }
+
     /// A call has moved it.
     pub(super) fn note(&mut self, moved: Move) {
         self.now = Some(Place::after(moved));

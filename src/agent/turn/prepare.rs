@@ -15,6 +15,9 @@ use crate::chat::template::{FENCE, Values};
 /// 100 payloads are listed in a prompt: the newest.
 const PAYLOADS_LISTED: u32 = 100;
 
+/// 10 plans that wait are listed in a prompt: the newest.
+const PLANS_LISTED: u32 = 10;
+
 impl Turns<'_> {
     /// The system prompt of this run.
     ///
@@ -61,6 +64,9 @@ impl Turns<'_> {
         if prompt.takes("payloads") {
             set("payloads", self.payload_list().await);
         }
+        if prompt.takes("plans") {
+            set("plans", self.waiting_plans().await);
+        }
         if prompt.takes("data") || self.profile.data.iter().any(|slot| slot.is_required) {
             set("data", self.data().await?);
         }
@@ -86,6 +92,19 @@ impl Turns<'_> {
         });
         let loaded = futures::future::try_join_all(slots).await?;
         Ok(Value::Object(loaded.into_iter().flatten().collect()))
+    }
+
+    async fn waiting_plans(&self) -> Value {
+        let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
+        match self.agent.plans.waiting_plans(owner, conversation, PLANS_LISTED).await {
+            Ok(plans) => {
+                plans.into_iter().map(|plan| json!({"id": plan.id.to_string(), "objective": plan.objective})).collect()
+            }
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), "plans not listed in the prompt");
+                Value::Null
+            }
+        }
     }
 
     async fn payload_list(&self) -> Value {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::context::{Agent, Ended, Flow, TurnRequest, Turns, failed, store_failed};
+use super::context::{Agent, Ended, Flow, Role, TurnRequest, Turns, failed, store_failed};
 use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
@@ -106,9 +106,11 @@ impl Agent {
                     details: run.details,
                     client_tools: &run.client_tools,
                     events,
+                    role: Role::Answers,
                 };
                 let ended = turns.until_ended(&mut transcript, call.take(), stop).await;
                 if !matches!(ended, Ok(Flow::Moved)) {
+                    turns.absorb(&mut transcript).await;
                     turns.charge_broken_off(&mut transcript).await;
                     turns.end_speech(&mut transcript).await;
                     break ended.map(|_| ());
@@ -170,11 +172,11 @@ impl Turns<'_> {
     }
 
     /// All turns until the end of the run, or until the conversation is somewhere else.
-    async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<Flow, Ended> {
+    pub(super) async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<Flow, Ended> {
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
-        let mut offer =
-            Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
+        let offer = Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
+        let mut offer = offer.with_own(self.own_tools());
         let system = self.system_prompt(&offer).await?;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.record_request(&system, offer.defs());
@@ -255,6 +257,9 @@ impl Turns<'_> {
     /// Commits a turn whose calls are answered; where one of them has moved the conversation, that is stored with it, and
     /// readers are told.
     async fn commit_round(&self, transcript: &mut Transcript) -> Result<Flow, Ended> {
+        if let Role::Helps(_) = self.role {
+            return Ok(Flow::Done);
+        }
         let Some(place) = transcript.moves.uncommitted().cloned() else {
             self.agent.commit(self.cx.run, transcript).await?;
             return Ok(Flow::Done);

@@ -1,11 +1,11 @@
 //! A run's growing transcript and trail, and how an interrupted turn is settled so that the stored history stays valid
 //! for any model.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::aside::Aside;
 use super::diagnosis::{Diagnosis, Ended};
-use super::fold::TurnFold;
+use super::fold::{CallIds, TurnFold};
 use super::ledger::Ledger;
 use super::messages::Messages;
 use super::moves::Moves;
@@ -19,8 +19,9 @@ use crate::agent::ports::store::{Commit, RunStart};
 use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::failure::Failure;
 use crate::chat::ids::{RunId, ToolCallId};
-use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
+use crate::chat::place::Place;
 use crate::chat::run::RunState;
 use crate::chat::stream::Counted;
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
@@ -46,7 +47,7 @@ pub(super) struct Transcript {
     /// The model of the newest answer, and the vendor's id of that request.
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
-    pub(super) used_ids: HashSet<String>,
+    pub(super) call_ids: CallIds,
     /// The answer for its user.
     pub(super) speech: Speech,
     /// How it is carried out, where its caller may see that.
@@ -55,6 +56,23 @@ pub(super) struct Transcript {
     pub(super) repeats: Repeats,
     /// Writes whose outcome is unknown.
     pub(super) tries: Tries,
+    /// What helpers have done and this run has not taken over yet.
+    pub(super) aside: Arc<Aside>,
+    /// The writes of helpers, which the store has not got yet.
+    pub(super) helped: Vec<TrailEvent>,
+    /// Whether plans or sub-agents were begun.
+    pub(super) has_plans: bool,
+    /// The call of a tool of the loop's own that goes on: it sends nothing itself.
+    pub(super) own_call: Option<ToolCallId>,
+}
+
+/// What a run and its helpers share of their calls.
+#[derive(Clone)]
+pub(super) struct Shared {
+    /// Their ids.
+    call_ids: CallIds,
+    /// Writes whose outcome is unknown.
+    tries: Tries,
 }
 
 /// The turn that has not been committed yet.
@@ -78,7 +96,7 @@ impl Transcript {
         let messages = Messages::from_start(start);
         Self {
             run,
-            used_ids: messages.call_ids(),
+            call_ids: messages.call_ids(),
             messages,
             ledger,
             pending: Pending::default(),
@@ -93,7 +111,34 @@ impl Transcript {
             diagnosis: None,
             repeats: Repeats::default(),
             tries: Tries::default(),
+            aside: Arc::default(),
+            helped: Vec::new(),
+            has_plans: false,
+            own_call: None,
         }
+    }
+
+    /// The entries of the trail that the store has not got.
+    pub(super) fn take_trail(&mut self) -> Vec<TrailEntry> {
+        std::mem::take(&mut self.trail)
+    }
+
+    /// That of a helper of the run, which is asked this at that place. It shares with the run what calls have had.
+    pub(super) fn of_helper(
+        run: RunId,
+        request: String,
+        place: Option<Place>,
+        profile: &Profile,
+        shared: Shared,
+    ) -> Self {
+        let start = RunStart { place, ..RunStart::of_message(UserMessage::new(request)) };
+        let Shared { call_ids, tries } = shared;
+        Self { call_ids, tries, ..Self::new(run, start, profile) }
+    }
+
+    /// What it shares with helpers.
+    pub(super) fn shared(&self) -> Shared {
+        Shared { call_ids: self.call_ids.clone(), tries: self.tries.clone() }
     }
 
     /// The data of the run at its end, for a diagnosis.
@@ -145,6 +190,8 @@ impl Transcript {
             cost: self.ledger.cost.known(),
             first_spent,
             spent,
+            helped: &self.helped,
+            has_plans: self.has_plans,
         }
     }
 
@@ -160,6 +207,7 @@ impl Transcript {
         self.trail.clear();
         self.moves.mark_committed();
         self.payloads.clear();
+        self.helped.clear();
     }
 
     /// Adds an entry to the trail.
@@ -206,6 +254,7 @@ impl Transcript {
     /// Notes a call of the open turn and its result.
     pub(super) fn note_call(&mut self, call: ToolCall, result: &ToolResult, times: Times) {
         let sent = matches!(&self.open, Open::Calling { turn, .. } if turn.dispatched.as_ref() == Some(&call.id));
+        let sent = sent && self.own_call.as_ref() != Some(&call.id);
         self.note_call_of(call, result, sent, times);
     }
 
@@ -312,7 +361,7 @@ impl Transcript {
                 let [message, results] = turn.settle();
                 if let Message::ToolResults(results) = &results {
                     for (call, result) in calls.into_iter().zip(&results[answered..]) {
-                        let sent = dispatched.as_ref() == Some(&call.id);
+                        let sent = dispatched.as_ref() == Some(&call.id) && self.own_call.as_ref() != Some(&call.id);
                         self.note_call_of(call, result, sent, Times { since_ms, now_ms });
                     }
                 }

@@ -1,6 +1,6 @@
 //! The next step of a call: made, held for a person, left to the client, or answered instead.
 
-use super::context::Turns;
+use super::context::{Role, Turns};
 use super::state::Transcript;
 use crate::agent::offer::{Look, Offer};
 use crate::agent::ports::store::ApprovedCall;
@@ -27,16 +27,19 @@ pub(super) enum Step {
     Hold(Consent),
     /// The client makes it.
     Leave,
+    /// The loop itself carries it out.
+    Own,
 }
 
 impl Turns<'_> {
     /// The next step of `call`.
     pub(super) fn step(&self, call: &ToolCall, offer: &mut Offer, leave: Leave<'_>) -> Step {
         let policy = match (offer.look(call), leave) {
+            (Look::Own, Leave::Needed) => return Step::Own,
             (Look::Client(Ok(())), Leave::Needed) => return Step::Leave,
             (Look::Client(Err(output)), Leave::Needed) => return Step::Answer(*output),
             // A person has let another tool of this name through, which is gone.
-            (Look::Client(_), Leave::Given(_)) | (Look::Unknown, _) => {
+            (Look::Client(_) | Look::Own, Leave::Given(_)) | (Look::Unknown, _) => {
                 let words = format!("unknown tool: {}", call.name);
                 return Step::Answer(ToolOutput::refused(&words, CallError::NotOffered));
             }
@@ -50,7 +53,13 @@ impl Turns<'_> {
             (Look::Offered(policy), _) => policy,
         };
         match (self.checked(call), policy.consent, leave) {
-            (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Needed) => Step::Hold(consent),
+            (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Needed) => match self.role {
+                Role::Answers => Step::Hold(consent),
+                Role::Helps(_) => Step::Answer(ToolOutput::not_made(
+                    "this call needs the approval of a person, who cannot be asked here; the assistant that answers the user has \
+                     to make it itself",
+                )),
+            },
             (step, _, _) => step,
         }
     }
@@ -60,10 +69,12 @@ impl Turns<'_> {
         let most = match step {
             // Pages are made for loops of a few rounds, in which reading again is the model's own affair.
             Step::Make(Effect::Read) if self.profile.is_page => 0,
-            Step::Make(_) | Step::Hold(_) | Step::Answer(_) | Step::Leave => self.agent.limits.repeated_calls,
+            Step::Make(_) | Step::Hold(_) | Step::Own | Step::Answer(_) | Step::Leave => {
+                self.agent.limits.repeated_calls
+            }
         };
         match step {
-            Step::Make(_) | Step::Hold(_) => match transcript.repeats.note(call, most) {
+            Step::Make(_) | Step::Hold(_) | Step::Own => match transcript.repeats.note(call, most) {
                 Some(output) => Step::Answer(output),
                 None => step,
             },

@@ -2,6 +2,7 @@
 //! tell that both are the same write.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
@@ -18,28 +19,47 @@ impl Write {
     }
 }
 
-/// The writes of a run that are not known to have taken effect, each with the call that tried it first.
-#[derive(Debug, Default)]
-pub(super) struct Tries(HashMap<String, ToolCallId>);
+/// The writes of a run that are not known to have taken effect, each with the call that tried it first. A run and its
+/// helpers share them. One that is under way is among them: whoever makes it may be dropped.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tries(Arc<Mutex<HashMap<String, ToolCallId>>>);
+
+/// A write that is under way.
+pub(super) struct Try {
+    write: Write,
+    /// The call that tried it first, where that was an earlier one.
+    pub(super) first: Option<ToolCallId>,
+}
 
 impl Tries {
-    /// The call that tried `write` first, where its outcome is unknown.
-    pub(super) fn first(&self, write: &Write) -> Option<ToolCallId> {
-        self.0.get(&write.0).cloned()
+    /// Notes that `call` is about to try `write`.
+    pub(super) fn begin(&self, write: Write, call: &ToolCallId) -> Try {
+        let mut tried = self.lock();
+        let first = tried.get(&write.0).cloned();
+        if first.is_none() {
+            tried.insert(write.0.clone(), call.clone());
+        }
+        Try { write, first }
     }
 
-    /// Notes what came of a try.
-    pub(super) fn note(&mut self, write: Write, call: &ToolCallId, fate: CallFate) {
+    /// Notes what came of it.
+    pub(super) fn end(&self, Try { write, first }: Try, fate: CallFate) {
         match fate {
-            CallFate::Unknown => {
-                self.0.entry(write.0).or_insert_with(|| call.clone());
-            }
+            CallFate::Unknown => {}
             // The next one that is equal is meant to be a second one.
             CallFate::Done => {
-                self.0.remove(&write.0);
+                self.lock().remove(&write.0);
             }
-            // The first try is as unknown as before.
-            CallFate::Failed | CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => {}
+            // An earlier try is as unknown as before.
+            CallFate::Failed | CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => {
+                if first.is_none() {
+                    self.lock().remove(&write.0);
+                }
+            }
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, ToolCallId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

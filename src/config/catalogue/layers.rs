@@ -3,8 +3,8 @@
 
 use crate::agent::offer::menu::Menu;
 use crate::agent::offer::profile::{
-    ClientAction, DataSlot, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Profile, ProfileBounds,
-    ReplyLanguage, Selection, SourcedTool,
+    ClientAction, DataSlot, Delegation, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Planning, Profile,
+    ProfileBounds, ReplyLanguage, Selection, SourcedTool,
 };
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
@@ -41,6 +41,8 @@ pub(super) struct Layer {
     pub(super) background: Option<bool>,
     pub(super) shows_thinking: Option<bool>,
     pub(super) select: Option<Select>,
+    pub(super) planning: Option<Planning>,
+    pub(super) delegation: Option<Delegation>,
     pub(super) max_turns: Option<u32>,
     pub(super) max_tool_calls: Option<u32>,
     pub(super) on_limit: Option<OnLimit>,
@@ -90,6 +92,8 @@ impl Layer {
                 }
                 (outer, inner) => inner.or_else(|| outer.clone()),
             },
+            planning: self.planning.or_else(|| outer.planning.clone()),
+            delegation: self.delegation.or_else(|| outer.delegation.clone()),
             max_turns: self.max_turns.or(outer.max_turns),
             max_tool_calls: self.max_tool_calls.or(outer.max_tool_calls),
             on_limit: self.on_limit.or(outer.on_limit),
@@ -131,6 +135,8 @@ impl Layer {
             accepts: self.accepts,
             sources: self.sources,
             selection,
+            planning: self.planning,
+            delegation: self.delegation,
             payload_types: self.payload_types,
             client_actions: self.client_actions,
             suggestions: self.suggestions.unwrap_or_default(),

@@ -4,6 +4,7 @@ mod answers;
 mod data;
 mod declared;
 mod defaults;
+mod helpers;
 mod layers;
 mod model;
 mod moves;
@@ -90,6 +91,14 @@ pub fn load(
     for lead in tools.leads() {
         if profiles.of_type(&lead.to).is_none() {
             problems.push(Problem::new(&*lead.at, format!("to: {:?} is no profile's context_type", lead.to)));
+        }
+    }
+    for profile in profiles.all() {
+        for assistant in profile.delegation.iter().flat_map(|delegation| &delegation.assistants) {
+            if profiles.of_type(&assistant.context_type).is_none() {
+                let reason = format!("agents: {:?} is no profile's context_type", assistant.context_type);
+                problems.push(Problem::new(format!("the profile {:?}", profile.id), reason));
+            }
         }
     }
     match problems.is_empty() {

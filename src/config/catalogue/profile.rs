@@ -86,6 +86,7 @@ impl Parts<'_> {
         layer.face = face(table);
         bounds(table, &mut layer);
         diagnostics(table, &mut layer);
+        super::helpers::read(table, &mut layer);
         layer.menu = table.table("model").map(|table| self.models.menu(table));
         for (slot, loader) in super::data::read(owner, table.tables("data"), self.backends) {
             loaders.insert(loader.name.clone(), loader);

@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use serde_json::Value;
 
 use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use super::super::plans::{Plans, Standing};
 use super::super::{Encoder, frame};
 use super::calls::Calls;
 use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
@@ -42,6 +43,7 @@ pub(super) struct AgUiEncoder {
     /// The message on which the turn's calls hang; its text has the same id, where it has text.
     message: Option<String>,
     calls: Calls,
+    plans: Plans,
 }
 
 impl AgUiEncoder {
@@ -58,6 +60,7 @@ impl AgUiEncoder {
             thought: None,
             message: None,
             calls: Calls::default(),
+            plans: Plans::default(),
         }
     }
 
@@ -271,6 +274,13 @@ impl AgUiEncoder {
         self.finish(out);
     }
 
+    /// A plan or a sub-agent as it stands: a block that the next one of its id replaces.
+    fn standing(&mut self, Standing { kind, id, content }: &Standing, out: &mut BytesMut) {
+        let message_id = format!("{kind}-{id}");
+        let content = Activity::from_value(content);
+        self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type: kind, content }, out);
+    }
+
     fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
         let Progress { stage, message, fraction, data } = progress;
         let (id, fraction) = (self.calls.known_as(id), fraction.filter(|fraction| fraction.is_finite()));
@@ -332,6 +342,16 @@ impl Encoder for AgUiEncoder {
                 let (message_id, activity_type) = (format!("payload-{}", payload.id), payload.kind.as_str());
                 let content = Activity::Payload(PayloadBody::from_payload(payload));
                 self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type, content }, out);
+            }
+            AgentEvent::Plan(event) => {
+                if let Some(standing) = self.plans.apply(event) {
+                    self.standing(&standing, out);
+                }
+            }
+            AgentEvent::Within(within) => {
+                if let Some(standing) = self.plans.apply_call(within) {
+                    self.standing(&standing, out);
+                }
             }
             AgentEvent::RoundEnded => self.end_calls(out),
             AgentEvent::Suggested(suggestions) => {

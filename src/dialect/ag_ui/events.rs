@@ -157,15 +157,20 @@ impl<'a> SnapshotCall<'a> {
 #[serde(untagged)]
 pub(super) enum Activity<'a> {
     Payload(PayloadBody),
-    Artifact(&'a serde_json::Map<String, Value>),
+    Fields(&'a serde_json::Map<String, Value>),
     Other { value: &'a Value },
 }
 
 impl<'a> Activity<'a> {
     /// The content of an artifact.
     pub(super) fn from_artifact(artifact: &'a Artifact) -> Self {
-        match &artifact.payload {
-            Value::Object(fields) => Self::Artifact(fields),
+        Self::from_value(&artifact.payload)
+    }
+
+    /// The content that `value` is.
+    pub(super) fn from_value(value: &'a Value) -> Self {
+        match value {
+            Value::Object(fields) => Self::Fields(fields),
             value => Self::Other { value },
         }
     }

@@ -32,6 +32,10 @@ pub(super) struct ToolCallStart<'a> {
     pub(super) tool_use_id: &'a str,
     /// The tool.
     pub(super) name: &'a str,
+    /// Who makes it, where that is a step of a plan or a sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(super) origin: Option<&'a Value>,
 }
 
 /// How far a tool has come.
@@ -49,6 +53,10 @@ pub(super) struct ToolCallProgress<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1, nullable = false)]
     pub(super) fraction: Option<f64>,
+    /// Who makes it, where that is a step of a plan or a sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(super) origin: Option<&'a Value>,
 }
 
 /// A tool has run. Its result goes to the model alone.
@@ -64,6 +72,10 @@ pub(super) struct ToolCallResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(super) state: Option<&'a str>,
+    /// Who makes it, where that is a step of a plan or a sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(super) origin: Option<&'a Value>,
 }
 
 /// The run ended early.

@@ -12,6 +12,7 @@ mod wire;
 
 use bytes::BytesMut;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -277,6 +278,36 @@ struct AgentChatEncoder {
 }
 
 impl AgentChatEncoder {
+    /// A call, which the model that answers makes unless `origin` says otherwise.
+    fn call(&self, id: Option<u64>, event: &AgentEvent, origin: Option<&Value>, out: &mut BytesMut) {
+        match event {
+            AgentEvent::ToolCallStarted { id: call, name } => {
+                let data = ToolCallStart { tool_use_id: call.as_str(), name, origin };
+                self.framing.write(out, id, "tool_call_start", &data);
+            }
+            AgentEvent::ToolProgress { id: call, name, progress } => {
+                let Progress { stage, message, fraction, data: _ } = &**progress;
+                let (tool_use_id, fraction) = (call.as_str(), *fraction);
+                let data = ToolCallProgress { tool_use_id, name, stage, message, fraction, origin };
+                self.framing.write(out, id, "tool_call_progress", &data);
+            }
+            AgentEvent::ToolCallFinished { id: call, name, fate, error: _, result: _ } => {
+                let state = match fate {
+                    CallFate::Unknown => Some(fate.name()),
+                    CallFate::Done
+                    | CallFate::Failed
+                    | CallFate::NotRun
+                    | CallFate::AwaitsApproval
+                    | CallFate::AwaitsClient => None,
+                };
+                let data =
+                    ToolCallResult { tool_use_id: call.as_str(), name, is_error: fate.is_error(), state, origin };
+                self.framing.write(out, id, "tool_call_result", &data);
+            }
+            _ => {}
+        }
+    }
+
     fn ended(&self, id: Option<u64>, out: &mut BytesMut, code: &str, message: &str) {
         self.framing.write(out, id, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
     }
@@ -302,30 +333,18 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::CallDecided { .. }
             | AgentEvent::RoundEnded
             | AgentEvent::Diagnosed(_) => {}
-            AgentEvent::ToolProgress { id: call, name, progress } => {
-                let Progress { stage, message, fraction, data: _ } = &**progress;
-                let data = ToolCallProgress { tool_use_id: call.as_str(), name, stage, message, fraction: *fraction };
-                self.framing.write(out, id, "tool_call_progress", &data);
-            }
             AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload)),
             AgentEvent::Suggested(suggestions) => {
                 self.framing.write(out, id, "suggestions", &SuggestionsBody::from_suggestions(suggestions));
             }
-            AgentEvent::ToolCallStarted { id: call, name } => {
-                self.framing.write(out, id, "tool_call_start", &ToolCallStart { tool_use_id: call.as_str(), name });
+            AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolProgress { .. }
+            | AgentEvent::ToolCallFinished { .. } => self.call(id, event, None, out),
+            AgentEvent::Plan(event) => {
+                let (name, value) = event.value();
+                self.framing.write(out, id, name, &value);
             }
-            AgentEvent::ToolCallFinished { id: call, name, fate, error: _, result: _ } => {
-                let state = match fate {
-                    CallFate::Unknown => Some(fate.name()),
-                    CallFate::Done
-                    | CallFate::Failed
-                    | CallFate::NotRun
-                    | CallFate::AwaitsApproval
-                    | CallFate::AwaitsClient => None,
-                };
-                let data = ToolCallResult { tool_use_id: call.as_str(), name, is_error: fate.is_error(), state };
-                self.framing.write(out, id, "tool_call_result", &data);
-            }
+            AgentEvent::Within(within) => self.call(id, &within.event, Some(&within.origin.value()), out),
             AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {
                 Some(event) => self.framing.write(out, id, event, &artifact.payload),
                 None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),

@@ -3,14 +3,16 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
-use super::frames::{Frame, Outcome, Shift, Source, State, Tokens, error_type, write};
+use super::frames::{Frame, Origin, Outcome, Shift, State, Tokens, error_type, write};
+use super::plan_view::{self, Of};
 use super::session_row::{SessionRow, call, focus};
 use crate::bounded::json;
 use crate::chat::artifact::Artifact;
-use crate::chat::event::AgentEvent;
+use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::FailureCode;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::place::{Mover, Place};
+use crate::chat::plan::{CallOrigin, Plan, PlanEvent, Review};
 use crate::chat::session::Session;
 use crate::chat::stream::Usage;
 use crate::dialect::{Encoder, frame};
@@ -25,13 +27,18 @@ pub(super) struct AgentStreamEncoder {
     session: Option<Session>,
     /// Whether the request changed the focus.
     is_refocused: bool,
+    /// The session's id, and its user.
+    ids: Option<(String, String)>,
+    /// Whether the steps of a plan are carried out.
+    is_executing: bool,
     usage: Usage,
 }
 
 impl AgentStreamEncoder {
     pub(super) fn new(session: Option<Session>) -> Self {
         let context_type = session.as_ref().map(|session| session.context_type.clone()).unwrap_or_default();
-        Self { context_type, session, is_refocused: false, usage: Usage::default() }
+        let ids = session.as_ref().map(|session| (session.id.to_string(), session.user.clone()));
+        Self { context_type, session, is_refocused: false, ids, is_executing: false, usage: Usage::default() }
     }
 
     fn state(&self, state: State, out: &mut BytesMut) {
@@ -69,11 +76,10 @@ impl AgentStreamEncoder {
 
     /// What came of a call. Its data are what the model read.
     fn finished(
-        &self,
         (id, name): (&str, &str),
-        fate: CallFate,
-        error: Option<CallError>,
+        (fate, error): (CallFate, Option<CallError>),
         text: &str,
+        origin: Option<&CallOrigin>,
         out: &mut BytesMut,
     ) {
         let read = json::value(text).unwrap_or_else(|_| Value::from(text));
@@ -86,7 +92,63 @@ impl AgentStreamEncoder {
         };
         let (error, error_type) = error.unzip();
         let result = Outcome { success: !fate.is_error(), data, tool_name: name, tool_call_id: id, error, error_type };
-        write(out, &Frame::ToolResult { result, source: Source::Planner });
+        write(out, &Frame::ToolResult { result, origin: Origin::of(origin) });
+    }
+
+    /// A call that begins or ends, of the model that answers unless `origin` says otherwise.
+    fn call(event: &AgentEvent, origin: Option<&CallOrigin>, out: &mut BytesMut) {
+        match event {
+            AgentEvent::ToolCallReady { id, name, input } => {
+                let tool_call = call(id.as_str(), name, input);
+                write(out, &Frame::ToolCall { tool_call, origin: Origin::of(origin) });
+            }
+            AgentEvent::ToolCallFinished { id, name, fate, error, result } => {
+                Self::finished((id.as_str(), name), (*fate, *error), result, origin, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn plan(&mut self, event: &PlanEvent, out: &mut BytesMut) {
+        let (session_id, user_id) = self.ids.as_ref().map(|(session, user)| (session.as_str(), user.as_str())).unzip();
+        let of = Of { session_id, user_id, context_type: &self.context_type };
+        let view = |plan: &Plan| plan_view::plan(plan, &of);
+        let frame = match event {
+            PlanEvent::Created(plan) => Frame::PlanCreated { plan: view(plan) },
+            PlanEvent::Reviewed(plan) => {
+                let Some(Review { verdict, notes }) = &plan.review else { return };
+                let (plan, verdict) = (view(plan), verdict.name());
+                Frame::PlanReview { plan, verdict, notes, reviewer: "plan_reviewer" }
+            }
+            PlanEvent::Held(plan) => {
+                let (summary, recommendations) = (plan_view::summary(plan), plan.requested_outputs.as_slice());
+                Frame::PlanReadyForReview { plan: view(plan), summary, recommendations }
+            }
+            PlanEvent::StepStarted { plan, step } => {
+                if !std::mem::replace(&mut self.is_executing, true) {
+                    self.state(State::ExecutingPlan, out);
+                }
+                Frame::StepStart { step: plan_view::step(step), plan_id: plan.to_string() }
+            }
+            PlanEvent::StepFinished { plan, step } => {
+                Frame::StepComplete { step: plan_view::step(step), plan_id: plan.to_string() }
+            }
+            PlanEvent::AgentStarted(work) => Frame::ExecutorSpawned {
+                executor_id: work.id.to_string(),
+                task: plan_view::task(work),
+                plan_id: work.step.map(|(plan, _)| plan.to_string()),
+            },
+            PlanEvent::AgentFinished(work) => Frame::ExecutorResult {
+                executor_id: work.id.to_string(),
+                result: plan_view::result(work),
+                plan_id: work.step.map(|(plan, _)| plan.to_string()),
+            },
+            PlanEvent::Ended(_) => {
+                self.is_executing = false;
+                return;
+            }
+        };
+        write(out, &frame);
     }
 
     fn done(&self, finished_reason: &'static str, out: &mut BytesMut) {
@@ -130,13 +192,12 @@ impl Encoder for AgentStreamEncoder {
                 self.usage.input_tokens += usage.input_tokens;
                 self.usage.output_tokens += usage.output_tokens;
             }
-            AgentEvent::ToolCallReady { id, name, input } => {
-                let tool_call = call(id.as_str(), name, input);
-                write(out, &Frame::ToolCall { tool_call, source: Source::Planner });
+            AgentEvent::ToolCallReady { .. } | AgentEvent::ToolCallFinished { .. } => Self::call(event, None, out),
+            AgentEvent::Within(within) => {
+                let Within { origin, event } = &**within;
+                Self::call(event, Some(origin), out);
             }
-            AgentEvent::ToolCallFinished { id, name, fate, error, result } => {
-                self.finished((id.as_str(), name), *fate, *error, result, out);
-            }
+            AgentEvent::Plan(event) => self.plan(event, out),
             AgentEvent::Artifact(artifact) => {
                 if let Some(sentence) = waits(artifact) {
                     write(out, &Frame::Text { content: &sentence });

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::session_row::{Call, SessionRow};
 use crate::chat::fate::CallError;
+use crate::chat::plan::CallOrigin;
 use crate::chat::stream::Usage;
 use crate::dialect::frame;
 
@@ -32,11 +33,52 @@ pub(super) enum Frame<'a> {
     },
     ToolCall {
         tool_call: Call<'a>,
-        source: Source,
+        #[serde(flatten)]
+        origin: Origin,
     },
     ToolResult {
         result: Outcome<'a>,
-        source: Source,
+        #[serde(flatten)]
+        origin: Origin,
+    },
+    PlanCreated {
+        plan: Value,
+    },
+    PlanReadyForReview {
+        plan: Value,
+        summary: String,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        recommendations: &'a [String],
+    },
+    PlanReview {
+        plan: Value,
+        verdict: &'static str,
+        notes: &'a str,
+        reviewer: &'static str,
+    },
+    StepStart {
+        step: Value,
+        #[serde(rename = "planId")]
+        plan_id: String,
+    },
+    StepComplete {
+        step: Value,
+        #[serde(rename = "planId")]
+        plan_id: String,
+    },
+    ExecutorSpawned {
+        #[serde(rename = "executorId")]
+        executor_id: String,
+        task: Value,
+        #[serde(rename = "planId")]
+        plan_id: Option<String>,
+    },
+    ExecutorResult {
+        #[serde(rename = "executorId")]
+        executor_id: String,
+        result: Value,
+        #[serde(rename = "planId")]
+        plan_id: Option<String>,
     },
     ContextShift {
         context_shift: Shift<'a>,
@@ -55,15 +97,46 @@ pub(super) enum Frame<'a> {
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     Thinking,
+    ExecutingPlan,
     WaitingOnUser,
 }
 
 /// Who made a call.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Origin {
+    source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_number: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executor_id: Option<String>,
+}
+
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Source {
-    /// The model that answers.
+enum Source {
     Planner,
+    PlanStep,
+    Executor,
+}
+
+impl Origin {
+    /// The model that answers, unless it is said otherwise.
+    pub(super) fn of(origin: Option<&CallOrigin>) -> Self {
+        let source = match origin.map(|origin| origin.agent) {
+            None => Source::Planner,
+            Some(None) => Source::PlanStep,
+            Some(Some(_)) => Source::Executor,
+        };
+        Self {
+            source,
+            plan_id: origin.and_then(|origin| origin.plan).map(|plan| plan.to_string()),
+            step_number: origin.and_then(|origin| origin.step),
+            executor_id: origin.and_then(|origin| origin.agent).map(|agent| agent.to_string()),
+        }
+    }
 }
 
 /// What came of a call.

@@ -6,6 +6,7 @@
 
 mod encoder;
 mod frames;
+mod plan_view;
 mod request;
 mod session_row;
 mod wire;

@@ -20,6 +20,7 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
 use crate::dialect::bodies::{PlaceChangeBody, SuggestionsBody};
+use crate::dialect::plans::{Plans, Standing};
 use crate::dialect::{Encoder, RunIds, frame};
 
 const INTERRUPTED: &str = "The server stopped while answering; please ask again";
@@ -39,6 +40,7 @@ pub(super) struct AiSdkEncoder {
     /// How many segments and parts there were: their ids are numbers, the same for whoever reads the run again.
     numbered: u32,
     calls: Calls,
+    plans: Plans,
     /// The usage of the runs before.
     earlier: Usage,
     usage: Option<Usage>,
@@ -77,6 +79,7 @@ impl AiSdkEncoder {
             segment: None,
             numbered: 0,
             calls,
+            plans: Plans::default(),
             earlier: spent.usage,
             usage: None,
             cost: spent.cost,
@@ -144,6 +147,11 @@ impl AiSdkEncoder {
             None => self.next_id(),
         };
         write_part(out, &DataChunk { r#type: name, id: Some(&own), data, transient: false });
+    }
+
+    /// A plan or a sub-agent as it stands: a part that the next one of its id replaces.
+    fn standing(&mut self, Standing { kind, id, content }: &Standing, out: &mut BytesMut) {
+        self.part(&format!("data-{kind}"), Some(id), &Plain::from_value(content), out);
     }
 
     fn artifact(&mut self, Artifact { kind, payload }: &Artifact, out: &mut BytesMut) {
@@ -295,6 +303,16 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
                 let body = Plain::from_value(&PlaceChangeBody::new(*by, place));
                 self.part("data-place", Some("place"), &body, out);
+            }
+            AgentEvent::Plan(event) => {
+                if let Some(standing) = self.plans.apply(event) {
+                    self.standing(&standing, out);
+                }
+            }
+            AgentEvent::Within(within) => {
+                if let Some(standing) = self.plans.apply_call(within) {
+                    self.standing(&standing, out);
+                }
             }
             AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) => {}
             AgentEvent::Finished { usage } => {

@@ -92,6 +92,8 @@ impl Transcript {
             | AgentEvent::CallDecided { .. }
             | AgentEvent::ToolCallFinished { .. }
             | AgentEvent::Payload(_)
+            | AgentEvent::Plan(_)
+            | AgentEvent::Within(_)
             | AgentEvent::RoundEnded
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_) => {}

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::views::{Closed, Data, Deleted, ListData, OneData, ReadData, SessionData, ViewData};
 use crate::agent::ports::chats::ChatRun;
 use crate::agent::ports::places::Changes;
+use crate::agent::ports::plans::PlanRecord;
 use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
@@ -32,6 +33,11 @@ const TITLE_CHARS: usize = 120;
 
 /// The longest id of an entity, in characters.
 const ENTITY_CHARS: usize = 200;
+
+/// Plans of a session whose calls are shown, the newest.
+const PLANS: u32 = 50;
+
+type Found = (Session, Vec<ChatRun>, Vec<PlanRecord>);
 
 /// A path's session, as far as the path tells.
 type SessionPath = Result<Path<String>, PathRejection>;
@@ -68,8 +74,8 @@ pub(in crate::http) async fn list(
             Ok(Json(Data::new(ReadData::Several(ListData::from_sessions(&sessions)))).into_response())
         }
         Some(id) => {
-            let (session, runs) = find(&services, &caller.owner, &id).await?;
-            Ok(Json(Data::new(ReadData::One(Box::new(OneData::from_session(&session, &runs))))).into_response())
+            let (session, runs, plans) = find(&services, &caller.owner, &id).await?;
+            Ok(Json(Data::new(ReadData::One(Box::new(OneData::from_session(&session, &runs, &plans))))).into_response())
         }
     }
 }
@@ -92,8 +98,8 @@ pub(in crate::http) async fn get(
     Authenticated(caller): Authenticated,
     id: SessionPath,
 ) -> Result<Response, Problem> {
-    let (session, runs) = find(&services, &caller.owner, &path(id)?).await?;
-    Ok(Json(Data::new(ViewData::from_session(&session, &runs))).into_response())
+    let (session, runs, plans) = find(&services, &caller.owner, &path(id)?).await?;
+    Ok(Json(Data::new(ViewData::from_session(&session, &runs, &plans))).into_response())
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -214,9 +220,13 @@ pub(in crate::http) async fn close(
     Ok(Json(Data::new(Closed { updated, classification_queued: false })).into_response())
 }
 
-async fn find(services: &Services, owner: &Owner, id: &str) -> Result<(Session, Vec<ChatRun>), Problem> {
-    let found = services.sessions.session_runs(owner, &parse(id)?).await.map_err(failed)?;
-    found.ok_or_else(no_such_session)
+/// A session with its runs, and the newest of its plans.
+async fn find(services: &Services, owner: &Owner, id: &str) -> Result<Found, Problem> {
+    let id = parse(id)?;
+    let (session, runs) =
+        services.sessions.session_runs(owner, &id).await.map_err(failed)?.ok_or_else(no_such_session)?;
+    let plans = services.plans.plans(owner, &id, PLANS).await.map_err(failed)?;
+    Ok((session, runs, plans))
 }
 
 async fn change(services: &Services, owner: &Owner, id: &ConversationId, changes: Changes) -> Result<(), Problem> {

@@ -1,10 +1,11 @@
 //! Sessions and their messages in JSON bodies.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::agent::ports::chats::ChatRun;
+use crate::agent::ports::plans::PlanRecord;
 use crate::bounded::json as bounded;
 use crate::chat::day::rfc3339;
 use crate::chat::message::{Author, Message};
@@ -88,8 +89,8 @@ struct WholeSession<'a> {
 }
 
 impl<'a> OneData<'a> {
-    pub(super) fn from_session(session: &'a Session, runs: &[ChatRun]) -> Self {
-        let (messages, _) = newest(rows(session, runs));
+    pub(super) fn from_session(session: &'a Session, runs: &[ChatRun], plans: &[PlanRecord]) -> Self {
+        let (messages, _) = newest(rows(session, runs, plans));
         Self { session: WholeSession { row: SessionRow::from_session(session), messages } }
     }
 }
@@ -119,8 +120,8 @@ pub(super) struct ViewData<'a> {
 }
 
 impl<'a> ViewData<'a> {
-    pub(super) fn from_session(session: &'a Session, runs: &[ChatRun]) -> Self {
-        let said = rows(session, runs).into_iter().filter(|row| matches!(row.role, "user" | "assistant"));
+    pub(super) fn from_session(session: &'a Session, runs: &[ChatRun], plans: &[PlanRecord]) -> Self {
+        let said = rows(session, runs, plans).into_iter().filter(|row| matches!(row.role, "user" | "assistant"));
         let (messages, truncated) = newest(said.map(ShortRow::from_row).collect());
         let session = SessionRow::from_session(session);
         Self { session, messages, voice_note_groups: [], voice_notes: [], truncated }
@@ -187,11 +188,32 @@ fn newest<T>(mut rows: Vec<T>) -> (Vec<T>, bool) {
 }
 
 /// The messages of a session: of each run its user's, what the server noted, one answer, and the results of its calls.
-fn rows(session: &Session, runs: &[ChatRun]) -> Vec<MessageRow> {
-    runs.iter().flat_map(|run| of_run(session, run)).collect()
+fn rows(session: &Session, runs: &[ChatRun], plans: &[PlanRecord]) -> Vec<MessageRow> {
+    runs.iter().flat_map(|run| of_run(session, run, plans)).collect()
 }
 
-fn of_run(session: &Session, run: &ChatRun) -> Vec<MessageRow> {
+/// Who has made the calls of a run that its planner has not made.
+fn sources(run: &ChatRun, plans: &[PlanRecord]) -> Vec<Value> {
+    let of_plan = |record: &PlanRecord| {
+        let (plan, id) = (&record.plan, record.plan.id.to_string());
+        let steps = plan.steps.iter().flat_map(|step| {
+            (1..).zip(&step.tools).take(step.calls as usize).map(|(place, tool)| {
+                json!({"tool_call_id": step.call_id(plan.id, place).as_str(), "tool_name": tool, "source": "plan_step",
+                    "planId": id, "stepNumber": step.number})
+            })
+        });
+        let work = record.executions.iter().flat_map(|work| {
+            work.calls.iter().map(|call| {
+                json!({"tool_call_id": call.id, "tool_name": call.tool, "source": "executor", "planId": id,
+                    "stepNumber": work.step.map(|(_, step)| step), "executorId": work.id.to_string()})
+            })
+        });
+        steps.chain(work).collect::<Vec<Value>>()
+    };
+    plans.iter().rev().filter(|record| record.run == run.id).flat_map(of_plan).collect()
+}
+
+fn of_run(session: &Session, run: &ChatRun, plans: &[PlanRecord]) -> Vec<MessageRow> {
     let (mut seq, mut rows) = (0, Vec::new());
     let began = rfc3339(run.started_at_ms);
     let ended = run.finished_at_ms.map_or_else(|| began.clone(), rfc3339);
@@ -242,21 +264,25 @@ fn of_run(session: &Session, run: &ChatRun) -> Vec<MessageRow> {
             .as_ref()
             .map(|context| context.fields())
             .and_then(|fields| fields.get("stream_run_id").cloned());
-        let metadata = is_cut_off.then(|| {
+        let mut metadata = Map::new();
+        if is_cut_off {
             let reason = if run.state == RunState::Cancelled { "user_cancelled" } else { "shutdown" };
-            json!({
-                "interrupted": true,
-                "interrupted_reason": reason,
-                "stream_run_id": number,
-                "partial_tokens": text.chars().count().div_ceil(TOKEN_CHARS),
-            })
-        });
+            metadata.insert("interrupted".to_owned(), json!(true));
+            metadata.insert("interrupted_reason".to_owned(), json!(reason));
+            metadata.insert("stream_run_id".to_owned(), json!(number));
+            let tokens = text.chars().count().div_ceil(TOKEN_CHARS);
+            metadata.insert("partial_tokens".to_owned(), json!(tokens));
+        }
+        let sources = sources(run, plans);
+        if !sources.is_empty() {
+            metadata.insert("tool_call_sources".to_owned(), Value::Array(sources));
+        }
         let (prompt, completion) = (run.usage.input_tokens, run.usage.output_tokens);
         rows.push(MessageRow {
             content: text,
             tool_calls: (!calls.is_empty()).then_some(Value::Array(calls)),
             message_type: if is_cut_off { "assistant_interrupted" } else { "assistant_message" },
-            metadata,
+            metadata: (!metadata.is_empty()).then_some(Value::Object(metadata)),
             error_message: run.error.as_ref().map(|error| error.message.clone()),
             error_code: run.error.as_ref().map(|error| error.code.name().to_owned()),
             prompt_tokens: Some(prompt),

@@ -65,6 +65,7 @@ impl Version {
         (name = "Profiles", description = "Whom the caller may ask."),
         (name = "Usage", description = "What was used, and what it cost."),
         (name = "Audit", description = "Who has written, decided and looked."),
+        (name = "Plans", description = "What models lay out, and what came of it."),
         (name = "Approvals", description = "What waits for a person."),
         (name = "Previews", description = "Changes that wait for their user."),
         (name = "Health", description = "For whoever watches the server. No token."),

@@ -114,6 +114,16 @@ pub(super) enum Line<'a> {
         #[serde(borrow)]
         focus: Option<Cow<'a, str>>,
     },
+    Plan {
+        #[serde(borrow)]
+        event: Cow<'a, str>,
+        value: Value,
+    },
+    Within {
+        origin: Value,
+        #[serde(borrow)]
+        event: Box<Line<'a>>,
+    },
     RoundEnded,
     #[serde(borrow)]
     Suggested(SuggestionsLine<'a>),

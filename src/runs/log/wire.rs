@@ -8,13 +8,14 @@ use super::line::{CallLine, InputLine, Line, UsageLine};
 use super::suggested::SuggestionsLine;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
-use crate::chat::event::AgentEvent;
+use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::place::{Entity, Mover, Place};
+use crate::chat::plan::{CallOrigin, PlanEvent};
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::Progress;
 
@@ -35,7 +36,7 @@ pub fn write<'a>(events: impl IntoIterator<Item = &'a AgentEvent>) -> Result<Str
 /// # Errors
 /// When a line is no event.
 pub fn read(lines: &str) -> Result<Vec<AgentEvent>, serde_json::Error> {
-    lines.split('\n').map(|line| serde_json::from_str::<Line<'_>>(line).map(AgentEvent::from)).collect()
+    lines.split('\n').map(|line| AgentEvent::try_from(serde_json::from_str::<Line<'_>>(line)?)).collect()
 }
 
 impl<'a> From<&'a AgentEvent> for Line<'a> {
@@ -105,6 +106,13 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     focus: focus.as_ref().map(|focus| Cow::Borrowed(focus.as_str())),
                 }
             }
+            AgentEvent::Plan(event) => {
+                let (event, value) = event.value();
+                Self::Plan { event: Cow::Borrowed(event), value }
+            }
+            AgentEvent::Within(within) => {
+                Self::Within { origin: within.origin.value(), event: Box::new(Self::from(&within.event)) }
+            }
             AgentEvent::RoundEnded => Self::RoundEnded,
             AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
@@ -123,9 +131,11 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
     }
 }
 
-impl From<Line<'_>> for AgentEvent {
-    fn from(line: Line<'_>) -> Self {
-        match line {
+impl TryFrom<Line<'_>> for AgentEvent {
+    type Error = serde_json::Error;
+
+    fn try_from(line: Line<'_>) -> Result<Self, Self::Error> {
+        Ok(match line {
             Line::Turn(turn) => Self::TurnStarted { turn },
             Line::Text(text) => Self::TextDelta { text: text.into_owned() },
             Line::Thinking(text) => Self::ThinkingDelta { text: text.into_owned() },
@@ -190,6 +200,14 @@ impl From<Line<'_>> for AgentEvent {
                     focus: focus.and_then(|focus| ScreenState::parse(&focus)),
                 }),
             },
+            Line::Plan { event, value } => {
+                let unknown = || serde::de::Error::custom("no event of a plan");
+                Self::Plan(Box::new(PlanEvent::of_value(&event, &value).ok_or_else(unknown)?))
+            }
+            Line::Within { origin, event } => {
+                let (origin, event) = (CallOrigin::of_value(&origin), Self::try_from(*event)?);
+                Self::Within(Box::new(Within { origin, event }))
+            }
             Line::RoundEnded => Self::RoundEnded,
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
@@ -204,7 +222,7 @@ impl From<Line<'_>> for AgentEvent {
             }
             Line::Cancelled => Self::Cancelled,
             Line::Interrupted => Self::Interrupted,
-        }
+        })
     }
 }
 

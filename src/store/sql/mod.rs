@@ -6,6 +6,7 @@ mod drafts;
 mod payloads;
 mod pins;
 mod places;
+mod plans;
 mod previews;
 mod quotas;
 mod ready;

@@ -19,16 +19,16 @@ use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::prompt::fence::Fences;
-use switchboard::agent::prompt::summary::Writer;
 use switchboard::agent::spend::budget::{Budget, Budgets};
-use switchboard::agent::spend::limits::RunLimits;
+use switchboard::agent::spend::limits::{PlanLimits, RunLimits};
 use switchboard::agent::spend::prices::Prices;
-use switchboard::agent::turn::context::Agent;
+use switchboard::agent::turn::context::{Agent, Helpers};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::ConversationId;
 use switchboard::chat::input::{Ask, ClientResult, OnBusy, RunInput, RunOptions, Screen};
 use switchboard::chat::message::{Message, ModelOrigin};
+use switchboard::chat::model::Helper;
 use switchboard::chat::stream::{CallSlot, FinishReason, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolDef, ToolInput, ToolOutput};
 use switchboard::config::{Sources, catalogue};
@@ -160,6 +160,7 @@ impl Desk {
             repeated_calls: 0,
             approvals: 0,
             payloads: 0,
+            plans: PlanLimits::default(),
         };
         let agent = Arc::new(Agent {
             llm: model.clone(),
@@ -169,6 +170,8 @@ impl Desk {
             store: store.clone(),
             payloads: store.clone(),
             approvals: store.clone(),
+            plans: store.clone(),
+            helpers: Helpers::default(),
             chats: store.clone(),
             fences: Fences::fresh(),
             clock: Arc::new(SystemClock),
@@ -194,7 +197,7 @@ impl Desk {
             leases: store.clone(),
             log: LocalLog::new(0, 0, Duration::from_secs(60)),
             summaries: store.clone(),
-            summariser: Summariser { writer: Writer::Off, agent },
+            summariser: Summariser { writer: Helper::Off, agent },
             places: store.clone(),
             settings,
             starts: Starts::new(None, None),

@@ -10,6 +10,8 @@ use crate::support::postgres::TestPostgres;
 /// What the counted rows really take; `stored_usage` says the same.
 const REALLY: &str = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (
     SELECT octet_length(body) AS bytes FROM messages UNION ALL
+    SELECT octet_length(body) FROM plans UNION ALL SELECT octet_length(body) FROM plan_steps UNION ALL
+    SELECT octet_length(body) FROM executions UNION ALL
     SELECT octet_length(data) + octet_length(summary) FROM payloads UNION ALL
     SELECT COALESCE(octet_length(context), 0) + COALESCE(octet_length(answer), 0) + COALESCE(octet_length(diagnostics), 0)
         + COALESCE(octet_length(earlier), 0) + COALESCE(octet_length(client_calls), 0) FROM run_details) AS kept";

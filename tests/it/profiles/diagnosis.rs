@@ -16,15 +16,16 @@ use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::payloads::PayloadStore;
+use switchboard::agent::ports::plans::{OfRun, PlanCommits, WaitingPlan};
 use switchboard::agent::ports::store::{ApprovedCall, Commit, RunCommits, RunEnd, RunStart, TurnedDown};
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
 use switchboard::agent::prompt::fence::Fences;
 use switchboard::agent::spend::budget::{Budget, Budgets};
-use switchboard::agent::spend::limits::RunLimits;
+use switchboard::agent::spend::limits::{PlanLimits, RunLimits};
 use switchboard::agent::spend::prices::Prices;
-use switchboard::agent::turn::context::Agent;
+use switchboard::agent::turn::context::{Agent, Helpers};
 use switchboard::agent::turn::run::Run;
 use switchboard::agent::turn::stop::Stop;
 use switchboard::chat::approval::Decision;
@@ -32,9 +33,10 @@ use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::day::Days;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::fate::CallFate;
-use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
+use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, PlanId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
+use switchboard::chat::plan::{Execution, Plan, Step};
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
@@ -161,7 +163,7 @@ impl ApprovalStore for Nothing {
 
 #[async_trait]
 impl RunCommits for Nothing {
-    async fn dispatch(&self, _run: RunId, _call: &ToolCallId, _turn: &Unfinished) -> Result<(), StoreError> {
+    async fn dispatch(&self, _run: RunId, _call: &ToolCall, _turn: &Unfinished) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -236,6 +238,7 @@ async fn told(
         repeated_calls: 0,
         approvals: 0,
         payloads: 0,
+        plans: PlanLimits::default(),
     };
     let agent = Agent {
         llm: Arc::new(Model(Mutex::new(turns.into_iter().collect()))),
@@ -245,6 +248,8 @@ async fn told(
         store: Arc::new(Nothing),
         payloads: Arc::new(Nothing),
         approvals: Arc::new(Nothing),
+        plans: Arc::new(Nothing),
+        helpers: Helpers::default(),
         chats: Arc::new(Nothing),
         fences: Fences::fresh(),
         clock: Arc::new(Nothing),
@@ -474,6 +479,29 @@ async fn a_decision_is_told_before_everything_else() {
         }
         let others = events.iter().filter(|event| matches!(event, AgentEvent::CallDecided { .. }));
         assert_eq!(others.count(), 0, "{reason}");
+    }
+}
+
+#[async_trait]
+impl PlanCommits for Nothing {
+    async fn keep_plan(&self, _: OfRun<'_>, _: &Plan) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn keep_steps(&self, _: OfRun<'_>, _: PlanId, _: &[(&Step, bool)]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn keep_execution(&self, _: OfRun<'_>, _: &Execution) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn take_plan(&self, _: OfRun<'_>, _: PlanId) -> Result<Option<Plan>, StoreError> {
+        Ok(None)
+    }
+
+    async fn waiting_plans(&self, _: &Owner, _: &ConversationId, _: u32) -> Result<Vec<WaitingPlan>, StoreError> {
+        Ok(Vec::new())
     }
 }
 

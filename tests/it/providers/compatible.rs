@@ -1,13 +1,12 @@
 //! The many servers that speak chat completions with deviations of their own, and Ollama: reasoning in all its forms and
 //! on its way back, token counts, ends and errors.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderErrorKind, SystemPrompt};
-use switchboard::agent::turn::fold::{Turn, TurnFold};
+use switchboard::agent::turn::fold::{CallIds, Turn, TurnFold};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
 use switchboard::chat::model::ModelChoice;
@@ -61,7 +60,7 @@ pub(super) async fn ask(provider: &dyn LlmProvider, messages: &[Message], model:
     let system = SystemPrompt { instructions: "".into(), context: String::new() };
     let request = ChatRequest { system: &system, messages, tools: &[], may_call: true, model, deadline: None };
     let mut stream = provider.stream_chat(request).await.ok()?;
-    let mut fold = TurnFold::new(Arc::clone(&stream.origin), HashSet::new());
+    let mut fold = TurnFold::new(Arc::clone(&stream.origin), CallIds::default());
     while let Some(event) = stream.events.next().await {
         drop(fold.push(event.unwrap()));
     }

@@ -15,14 +15,13 @@ mod scenarios;
 mod transcripts;
 mod whole_server;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
-use switchboard::agent::turn::fold::{Turn, TurnFold};
+use switchboard::agent::turn::fold::{CallIds, Turn, TurnFold};
 use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
 use switchboard::chat::model::ModelChoice;
 use switchboard::llm::{self, Common, Vendor};
@@ -74,10 +73,10 @@ async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
     let mut stream = match provider.stream_chat(request).await {
         Ok(stream) => stream,
         Err(error) => {
-            return (TurnFold::new(Arc::new(some_model()), HashSet::new()).finish(), Some(error));
+            return (TurnFold::new(Arc::new(some_model()), CallIds::default()).finish(), Some(error));
         }
     };
-    let mut fold = TurnFold::new(Arc::clone(&stream.origin), HashSet::new());
+    let mut fold = TurnFold::new(Arc::clone(&stream.origin), CallIds::default());
     let mut failure = None;
     while let Some(item) = stream.events.next().await {
         assert!(failure.is_none(), "an event after the error");

@@ -2,7 +2,6 @@
 //! wires of three vendors. The proxy at `SWITCHBOARD_TEST_LITELLM_URL` is used, or else the installed one is started, once
 //! for all tests. Where neither is there the tests say so and pass, unless `SWITCHBOARD_REQUIRE_SERVICES` is 1.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde_json::json;
 use switchboard::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind, SystemPrompt};
-use switchboard::agent::turn::fold::{Turn, TurnFold};
+use switchboard::agent::turn::fold::{CallIds, Turn, TurnFold};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::message::{AssistantPart, Message, UserMessage};
 use switchboard::chat::model::ModelChoice;
@@ -120,7 +119,7 @@ async fn ask(vendor: Vendor, config: &llm::LlmConfig, messages: &[Message]) -> (
     let model = ModelChoice::from_model(origin.clone(), Some(100));
     let request =
         ChatRequest { system: &system, messages, tools: &tools, may_call: true, model: &model, deadline: None };
-    let mut fold = TurnFold::new(Arc::new(origin), HashSet::new());
+    let mut fold = TurnFold::new(Arc::new(origin), CallIds::default());
     let mut failure = None;
     match connect(vendor, config).stream_chat(request).await {
         Ok(mut stream) => {

@@ -1,7 +1,7 @@
 //! What is sent: each scenario as each vendor must get it, compared whole with `tests/fixtures/requests/<vendor>/*.json`
 //! (`UPDATE_GOLDEN=1` writes them); the headers and the addresses; and what stays the same from turn to turn.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 use switchboard::agent::ports::llm::ChatRequest;
-use switchboard::agent::turn::fold::TurnFold;
+use switchboard::agent::turn::fold::{CallIds, TurnFold};
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::llm::{self, Vendor, recorded};
@@ -372,7 +372,7 @@ async fn signed_text_of_gemini_goes_back_in_the_parts_it_came_in() {
         |part: &serde_json::Value| json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]});
     let counts = json!({"usageMetadata": {"promptTokenCount": -1}});
     let body: String = parts.iter().map(chunk).chain([counts]).map(|chunk| format!("data: {chunk}\n\n")).collect();
-    let mut turn = TurnFold::new(Arc::clone(&sent.asked.ours), HashSet::new());
+    let mut turn = TurnFold::new(Arc::clone(&sent.asked.ours), CallIds::default());
     for event in recorded::events(Vendor::Gemini, [body.as_bytes()]) {
         turn.push(event.unwrap());
     }

@@ -10,6 +10,7 @@ use crate::support::app::TestApp;
 use crate::support::frames;
 use crate::support::model::{Script, Scripted, calls, says, turn};
 use crate::support::upstream::{Answer, End, Request, Upstream};
+use crate::support::wait::eventually;
 
 /// Tries again at once.
 const AT_ONCE: (&str, &str) = ("LLM__RETRY__BASE_MS", "0");
@@ -145,6 +146,7 @@ async fn a_client_that_leaves_while_the_server_waits_is_not_asked_for() {
     let settings = [("LLM__RETRY__BASE_MS", "0"), ("RUNS__WALL_S", "0"), ("LLM__RETRY__MAX_WAIT_S", "86400")];
     let s = Scripted::with(&settings, [refusal(429).header("retry-after", "80000")]).await;
     let response = s.app.post(&json!({"message": "hi", "context_type": "workflow"})).await;
+    eventually("the model is asked", async || (!s.model.requests().is_empty()).then_some(())).await;
     drop(response);
     // Stopping waits for every run; this one would last a day.
     s.app.stop().await;

@@ -25,6 +25,7 @@ use switchboard::store::Store;
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, ended, running, said, tool_turn, user,
 };
+use super::leases::write;
 use crate::support::whole::seen;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -310,10 +311,10 @@ pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Data
         let new = room.new_run(Question::Decided { approval: approvals[0].id, decision: &yes });
         running(store.begin_run(new).await.unwrap());
         if is_sent {
-            store.dispatch(new.id, &call, &open).await.unwrap();
+            store.dispatch(new.id, &write(&call), &open).await.unwrap();
         }
         database.ask("UPDATE runs SET lease_until = 0 WHERE state = 'running' RETURNING id").await;
-        let late = store.dispatch(new.id, &ToolCallId::mint(), &open).await;
+        let late = store.dispatch(new.id, &write(&ToolCallId::mint()), &open).await;
         assert!(matches!(late, Err(StoreError::RunEnded)), "nothing is noted under a lease that is over: {late:?}");
         assert_eq!(store.reap().await.unwrap(), [new.id]);
         assert_eq!(state(&*store, &room, &approvals[0]).await, expected, "its process died; sent: {is_sent}");

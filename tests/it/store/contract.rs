@@ -123,6 +123,11 @@ macro_rules! contract {
             cancelling_is_asked_of_whoever_runs_it
             the_runs_that_live_are_found_in_their_order
         );
+        crate::store::contract::contract!(@ $database, plans:
+            a_plan_reads_back_as_it_was_kept
+            what_a_run_has_begun_ends_with_it
+            a_plan_that_waits_is_taken_once
+        );
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands
             a_beat_renews_the_leases_of_its_replica_alone
@@ -448,6 +453,8 @@ pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
         cost: None,
         first_spent: 0,
         spent: &[],
+        helped: &[],
+        has_plans: false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use serde_json::json;
+use serde_json::{Map, json};
 use switchboard::agent::ports::leases::{EndedRun, Piece, Progress, Standing};
 use switchboard::agent::ports::store::{Begun, Commit, NewRun, Question};
 use switchboard::agent::ports::store_error::StoreError;
@@ -12,7 +12,7 @@ use switchboard::chat::ids::{RunId, ToolCallId};
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use switchboard::chat::run::RunState;
-use switchboard::chat::tool::ToolResult;
+use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
 
@@ -143,7 +143,7 @@ pub async fn whoever_has_no_lease_any_more_can_do_nothing(database: &impl Databa
     let (call, turn) = (ToolCallId::mint(), calling(0, None));
     for run in [run, queued] {
         assert!(matches!(append(&*store, run, 2, &[answer("late")]).await, Err(StoreError::RunEnded)));
-        assert!(matches!(store.dispatch(run, &call, &turn).await, Err(StoreError::RunEnded)));
+        assert!(matches!(store.dispatch(run, &write(&call), &turn).await, Err(StoreError::RunEnded)));
         assert!(matches!(store.promote(run, 0).await, Err(StoreError::RunEnded)));
         let finished = store.finish_run(run, said(2, &[answer("late")]), ended(RunState::Completed)).await;
         assert!(matches!(finished, Err(StoreError::RunEnded)), "{finished:?}");
@@ -151,6 +151,11 @@ pub async fn whoever_has_no_lease_any_more_can_do_nothing(database: &impl Databa
         assert_eq!(state(&*store, run).await, RunState::Interrupted);
     }
     assert_same(&room().history(&*store).await, &vec![user("go"), answer("still there"), user("go")]);
+}
+
+/// A call that writes.
+pub fn write(id: &ToolCallId) -> ToolCall {
+    ToolCall { id: id.clone(), name: "save".to_owned(), input: ToolInput::Object(Map::new()) }
 }
 
 /// The turn with two calls, so many of them answered.
@@ -170,14 +175,15 @@ pub async fn a_call_is_dispatched_once(database: &impl Database) {
     let other = begin(&*store, &Room::at("acme/ann/c2"), "here", LEASE_MS).await;
     let call = ToolCallId::from_model("call\u{0}".repeat(1000));
     let turn = calling(0, Some(0));
-    store.dispatch(run, &call, &turn).await.unwrap();
-    let again = store.dispatch(run, &call, &turn).await;
+    store.dispatch(run, &write(&call), &turn).await.unwrap();
+    let again = store.dispatch(run, &write(&call), &turn).await;
     assert!(matches!(again, Err(StoreError::Damaged(_))), "{again:?}");
-    store.dispatch(run, &ToolCallId::from_model("next"), &turn).await.unwrap();
-    store.dispatch(other, &call, &turn).await.expect("of another run");
+    store.dispatch(run, &write(&ToolCallId::from_model("next")), &turn).await.unwrap();
+    store.dispatch(other, &write(&call), &turn).await.expect("of another run");
     let many = join_all((0..8).map(|_| {
         let (store, turn) = (store.clone(), turn.clone());
-        tokio::spawn(async move { store.dispatch(run, &ToolCallId::from_model("at once"), &turn).await.is_ok() })
+        let call = write(&ToolCallId::from_model("at once"));
+        tokio::spawn(async move { store.dispatch(run, &call, &turn).await.is_ok() })
     }));
     assert_eq!(many.await.into_iter().filter(|sent| *sent.as_ref().unwrap()).count(), 1);
 }
@@ -188,7 +194,7 @@ pub async fn a_call_that_was_sent_has_an_unknown_fate(database: &impl Database) 
     append(&*store, run, 1, &[answer("first")]).await.unwrap();
     let turn = calling(0, Some(0));
     let call = turn.dispatched.clone().unwrap();
-    store.dispatch(run, &call, &turn).await.unwrap();
+    store.dispatch(run, &write(&call), &turn).await.unwrap();
     store.beat("here", LEASE_MS, &[progress(run, 0, Some("I look"))]).await.unwrap();
     forget(database, run).await;
     assert_eq!(store.reap().await.unwrap(), [run]);

@@ -10,6 +10,7 @@ mod drafts;
 mod files;
 mod leases;
 mod limits;
+mod plans;
 mod postgres;
 pub mod postgres_rare;
 mod previews;

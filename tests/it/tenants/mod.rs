@@ -76,12 +76,19 @@ async fn belongings(app: &TestApp, ann: &str) -> Ids {
     let list = document(app, ann, "/v1/agent/conversations?limit=1").await;
     let cursor = list["next_cursor"].as_str().unwrap().to_owned();
     let key = "anns-key".to_owned();
+    let planned = json!({"message": "Plan a look at my rules and alerts", "context_type": "workflow",
+        "conversation_id": "anns-plan"});
+    let told = frames::parse(&app.post_as(ann, &planned).await.text().await.unwrap());
+    let plan = told.iter().find(|frame| frame.event == "plan_created");
+    let plan = plan.map(|frame| frame.data["plan"]["id"].as_str().unwrap().to_owned());
+    let plan = plan.unwrap_or_else(|| panic!("no plan: {told:#?}"));
     Ids {
         conversation: "anns-own".to_owned(),
         run,
         message,
         approval,
         preview,
+        plan,
         chat,
         key,
         cursor,
@@ -99,6 +106,7 @@ fn unknown(like: &Ids) -> Ids {
         message: format!("{}.{seq}", id()),
         approval: id(),
         preview: id(),
+        plan: id(),
         chat: "999999".to_owned(),
         key: "nobodys1".to_owned(),
         cursor: like.cursor.clone(),

@@ -17,6 +17,7 @@ pub struct Ids {
     pub message: String,
     pub approval: String,
     pub preview: String,
+    pub plan: String,
     pub chat: String,
     pub key: String,
     pub cursor: String,
@@ -26,9 +27,9 @@ pub struct Ids {
 impl Ids {
     /// All of them, longest first, so that none is replaced as a part of another.
     pub fn all(&self) -> Vec<&str> {
-        let Self { conversation, run, message, approval, preview, chat: _, key, cursor, user: _ } = self;
+        let Self { conversation, run, message, approval, preview, plan, chat: _, key, cursor, user: _ } = self;
         let mut all: Vec<&str> =
-            [conversation, run, message, approval, preview, key, cursor].map(String::as_str).into();
+            [conversation, run, message, approval, preview, plan, key, cursor].map(String::as_str).into();
         all.sort_by_key(|id| std::cmp::Reverse(id.len()));
         all
     }
@@ -114,6 +115,9 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/agent/approvals/{approval_id}", AsUnknown, nothing),
         row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "approve"}))),
         row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "reject"}))),
+        row("GET /v1/agent/plans/{plan_id}", AsUnknown, nothing),
+        row("DELETE /v1/agent/plans/{plan_id}", AsUnknown, nothing),
+        row("GET /v1/agent/conversations/{conversation_id}/plans", AsUnknown, nothing),
         row("GET /v1/agent/previews/{preview_id}", AsUnknown, nothing),
         row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "accept"}))),
         row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "reject"}))),
@@ -190,6 +194,7 @@ impl Row {
             .replace("{conversation_id}", &ids.conversation)
             .replace("{approval_id}", &ids.approval)
             .replace("{preview_id}", &ids.preview)
+            .replace("{plan_id}", &ids.plan)
             .replace("{chat_id}", &ids.conversation)
             .replace("{session_id}", &ids.conversation)
             .replace("{number}", &ids.chat)

@@ -5,14 +5,17 @@ use std::fs;
 use std::path::Path;
 
 /// The tables with the columns `tenant` and `user_id`.
-const OWNED: [&str; 11] = [
+const OWNED: [&str; 14] = [
     "approvals",
     "chats",
     "conversation_state",
     "conversations",
     "drafts",
+    "executions",
     "messages",
     "payloads",
+    "plan_steps",
+    "plans",
     "previews",
     "runs",
     "summaries",

@@ -4,7 +4,7 @@
 //! **Invariant:** pure. Whatever the model sends, the fold answers with a message; a bad argument is data, not an error.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::ToolCallId;
@@ -27,10 +27,27 @@ pub struct TurnFold {
     newest_delta: usize,
     /// Where in `parts` each call is.
     calls: HashMap<CallSlot, usize>,
-    /// Taken by this turn's calls or earlier ones.
-    ids: HashSet<String>,
+    /// Those of all calls.
+    ids: CallIds,
     reason: Option<FinishReason>,
     usage: Option<Usage>,
+}
+
+/// The ids of all calls of a conversation. A run and its helpers share them.
+#[derive(Debug, Clone, Default)]
+pub struct CallIds(Arc<Mutex<HashSet<String>>>);
+
+impl CallIds {
+    /// Takes `id`; false where a call has it already.
+    pub fn claim(&self, id: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned())
+    }
+}
+
+impl FromIterator<String> for CallIds {
+    fn from_iter<I: IntoIterator<Item = String>>(ids: I) -> Self {
+        Self(Arc::new(Mutex::new(ids.into_iter().collect())))
+    }
 }
 
 /// A turn that has ended.
@@ -42,8 +59,6 @@ pub struct Turn {
     pub reason: Option<FinishReason>,
     /// Token counts, where the vendor gave any.
     pub usage: Option<Usage>,
-    /// The call ids that the conversation has had, this turn's among them.
-    pub used_ids: HashSet<String>,
 }
 
 /// A piece of the message whose arguments may still be coming.
@@ -83,17 +98,9 @@ fn callable(mut name: String) -> String {
 }
 
 impl TurnFold {
-    /// An empty turn of `origin`. `used_ids` are the call ids that the conversation has had: no call gets one of them again.
-    pub fn new(origin: Arc<ModelOrigin>, used_ids: HashSet<String>) -> Self {
-        Self {
-            origin,
-            parts: Vec::new(),
-            newest_delta: 0,
-            calls: HashMap::new(),
-            ids: used_ids,
-            reason: None,
-            usage: None,
-        }
+    /// An empty turn of `origin`. `ids` are those of all calls of the conversation: no call gets one of them again.
+    pub fn new(origin: Arc<ModelOrigin>, ids: CallIds) -> Self {
+        Self { origin, parts: Vec::new(), newest_delta: 0, calls: HashMap::new(), ids, reason: None, usage: None }
     }
 
     /// Folds one event; what the run reports of it (text, reasoning, a call's name), if anything.
@@ -126,12 +133,7 @@ impl TurnFold {
     pub fn finish(self) -> Turn {
         let cut_off = self.reason == Some(FinishReason::Length);
         let parts = self.parts.into_iter().filter_map(|part| part.finish(cut_off)).collect();
-        Turn {
-            message: AssistantMessage { origin: self.origin, parts },
-            reason: self.reason,
-            usage: self.usage,
-            used_ids: self.ids,
-        }
+        Turn { message: AssistantMessage { origin: self.origin, parts }, reason: self.reason, usage: self.usage }
     }
 
     /// The part of an interrupted turn that may be kept: its text alone, since calls without results and reasoning
@@ -184,12 +186,11 @@ impl TurnFold {
         }
         let name = callable(name);
         // Some servers count their ids anew in each answer; results are matched by id, so a repeated one is replaced.
-        let is_usable = |id: &str| !id.is_empty() && id.len() <= MAX_ID_BYTES && !self.ids.contains(id);
+        let is_usable = |id: &str| !id.is_empty() && id.len() <= MAX_ID_BYTES && self.ids.claim(id);
         let id = match vendor_id {
             Some(id) if is_usable(&id) => ToolCallId::from_model(id),
             Some(_) | None => ToolCallId::mint(),
         };
-        self.ids.insert(id.as_str().to_owned());
         self.calls.insert(slot, self.parts.len());
         let started = AgentEvent::ToolCallStarted { id: id.clone(), name: name.clone() };
         self.parts.push(Part::Call { id, name, input: Input::Growing(String::new()), replay: None });

@@ -35,7 +35,7 @@ fn finished(reason: FinishReason) -> StreamEvent {
 }
 
 fn folded(events: Vec<StreamEvent>) -> TurnFold {
-    let mut fold = TurnFold::new(origin(), HashSet::new());
+    let mut fold = TurnFold::new(origin(), CallIds::default());
     for event in events {
         fold.push(event);
     }
@@ -84,7 +84,7 @@ fn parallel_calls_keep_their_own_arguments_however_the_pieces_interleave() {
 
 #[test]
 fn the_run_reports_text_reasoning_and_names_but_nothing_empty() {
-    let mut fold = TurnFold::new(origin(), HashSet::new());
+    let mut fold = TurnFold::new(origin(), CallIds::default());
     let events = vec![thinking("hm"), text(""), thinking(""), text("yes"), start(0, "a", "t"), input(0, "{}")];
     let reported: Vec<_> = events.into_iter().filter_map(|event| fold.push(event)).collect();
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_name_that_no_vendor_would_take_back_is_mapped_into_their_alphabet() {
         (&"n".repeat(65), &"n".repeat(64), "too long"),
     ];
     for (given, expected, reason) in rows {
-        let mut fold = TurnFold::new(origin(), HashSet::new());
+        let mut fold = TurnFold::new(origin(), CallIds::default());
         let started =
             StreamEvent::ToolCallStarted { slot: CallSlot(0), id: Some("a".to_owned()), name: given.to_owned() };
         let reported = AgentEvent::ToolCallStarted { id: ToolCallId::from_model("a"), name: expected.to_owned() };
@@ -230,13 +230,17 @@ fn a_name_that_no_vendor_would_take_back_is_mapped_into_their_alphabet() {
 
 #[test]
 fn an_id_that_the_conversation_has_had_is_replaced_and_the_new_ones_count_as_used() {
-    let mut fold = TurnFold::new(origin(), HashSet::from(["call_0".to_owned()]));
+    let ids = CallIds::from_iter(["call_0".to_owned()]);
+    let mut fold = TurnFold::new(origin(), ids.clone());
     for (slot, id) in [(0, "call_0"), (1, "call_1")] {
         fold.push(StreamEvent::ToolCallStarted { slot: CallSlot(slot), id: Some(id.to_owned()), name: "t".to_owned() });
     }
+    let mut other = TurnFold::new(origin(), ids.clone());
+    let (slot, name) = (CallSlot(0), "t".to_owned());
+    other.push(StreamEvent::ToolCallStarted { slot, id: Some("call_1".to_owned()), name });
+    assert!(other.finish().message.calls().all(|call| call.id.is_minted()), "a helper has none of its run's");
     let turn = fold.finish();
     let ids: Vec<_> = turn.message.calls().map(|call| call.id.clone()).collect();
     assert!(ids[0].is_minted() && ids[0].as_str() != "call_0", "{ids:?}");
     assert_eq!(ids[1], ToolCallId::from_model("call_1"));
-    assert_eq!(turn.used_ids.len(), 3, "the old one and both new ones: {:?}", turn.used_ids);
 }

@@ -35,6 +35,8 @@ fn profile() -> Profile {
         accepts: Vec::new(),
         sources: Vec::new(),
         selection: None,
+        planning: None,
+        delegation: None,
         payload_types: vec![
             kind("query", "QUERY:", Some(json!({"type": "object", "required": ["q"]}))),
             kind("anything", "ANY_THING:", None),

@@ -206,6 +206,8 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::ToolCallFinished { .. }
         | AgentEvent::Artifact(_)
         | AgentEvent::Payload(_)
+        | AgentEvent::Plan(_)
+        | AgentEvent::Within(_)
         | AgentEvent::RoundEnded
         | AgentEvent::Suggested(_)
         | AgentEvent::Diagnosed(_)

@@ -313,6 +313,8 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
             context_type.len() + entity.as_ref().map_or(0, name) + focus
         }
         AgentEvent::Failed(failure) => failure.message.len(),
+        AgentEvent::Plan(event) => json_size(&event.value().1),
+        AgentEvent::Within(within) => size(&within.event),
         AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
         | AgentEvent::RoundEnded

@@ -8,8 +8,9 @@ use super::{Seat, SqlStore, charged_seat};
 use crate::agent::ports::audit::sha256;
 use crate::agent::ports::store::Commit;
 use crate::chat::audit::{Act, Fact};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{RunId, ToolCallId};
-use crate::chat::tool::ToolInput;
+use crate::chat::tool::{ToolCall, ToolInput};
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
@@ -17,7 +18,7 @@ use crate::store::fault::Fault;
 use crate::store::place::encode_place;
 use crate::store::record::column;
 use crate::store::record_error::RecordError;
-use crate::store::scope::{Reach, storable};
+use crate::store::scope::{Reach, original, storable};
 use crate::store::statement::{Batch, query};
 use crate::store::trail::encode_entry;
 use crate::store::transcript::{self, Record};
@@ -76,9 +77,9 @@ impl SqlStore {
 
     /// A call is noted once: whoever comes second must not send it, also when they are the same and did not hear of
     /// their commit. Nor is one noted whose run may be ended by anybody from now on, since its lease is over.
-    pub(super) async fn try_dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), Fault> {
+    pub(super) async fn try_dispatch(&self, run: RunId, call: &ToolCall, turn: &Unfinished) -> Result<(), Fault> {
         let calling = encode_calling(turn)?;
-        let key = call_key(call);
+        let key = call_key(&call.id);
         let mut first = Batch::default();
         let note = first.say(
             "UPDATE runs SET calling = $2 WHERE id = $1 AND state = 'running' AND lease_until > @now @giving_seat",
@@ -87,24 +88,24 @@ impl SqlStore {
         let (mut transaction, row) = self.database.write_first(Reach::All, first).await?;
         let (Seat { conversation, .. }, _) = row.map(charged_seat).ok_or(Fault::RunEnded)?;
         let dispatched = query(
-            "INSERT INTO dispatches (run_id, call_key) VALUES ($1, $2) ON CONFLICT (run_id, call_key) DO NOTHING",
+            "INSERT INTO dispatches (run_id, call_key, call, tool) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (run_id, call_key) DO NOTHING",
         )
-        .bind((run.to_string(), &key))
+        .bind((run.to_string(), &key, storable(call.id.as_str()), storable(&call.name)))
         .execute(&mut transaction)
         .await?;
         if dispatched == 0 {
             return Err(Fault::DispatchedBefore { run, call: key });
         }
         let mut batch = Batch::default();
-        let made = turn.message.calls().find(|made| made.id == *call);
-        let arguments = made.map(|made| match &made.input {
-            ToolInput::Object(arguments) => serde_json::to_string(arguments).map_err(RecordError::json("call")),
-            ToolInput::Invalid(text) => Ok(text.clone()),
-        });
+        let arguments = match &call.input {
+            ToolInput::Object(arguments) => serde_json::to_string(arguments).map_err(RecordError::json("call"))?,
+            ToolInput::Invalid(text) => text.clone(),
+        };
         let fact = Fact {
-            tool: made.map(|made| made.name.as_str()),
-            arguments: arguments.transpose()?.as_deref().map(sha256),
-            ..of_call(Act::WriteDispatched, &conversation, run, call)
+            tool: Some(&call.name),
+            arguments: Some(sha256(&arguments)),
+            ..of_call(Act::WriteDispatched, &conversation, run, &call.id)
         };
         tell(&mut batch, &conversation.scope, fact);
         batch.commit(transaction).await?;
@@ -140,7 +141,8 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
     for (seq, record) in (i64::from(commit.first)..).zip(rows.messages) {
         insert_message(batch, seat, seq, record, now);
     }
-    insert_ended_writes(batch, &seat.conversation, run, commit.trail.iter().map(|entry| &entry.what));
+    let entries = commit.trail.iter().map(|entry| &entry.what);
+    insert_ended_writes(batch, &seat.conversation, run, entries.chain(commit.helped));
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(rows.trail) {
         insert_entry(batch, &seat.conversation, Some((run, seq)), (at, kind, body));
     }
@@ -177,6 +179,15 @@ pub(super) fn insert_ended_writes<'a>(
             Fact { tool: Some(name), outcome: Some(fate.name()), ..of_call(Act::WriteEnded, conversation, run, id) };
         tell_ended(batch, &conversation.scope, (run, &call_key(id)), fact);
     }
+}
+
+/// Tells the audit record of a write that nobody knows the outcome of, unless it has that already. It is named as it is
+/// stored.
+pub(super) fn tell_unknown(batch: &mut Batch, conversation: &ConversationRow, run: RunId, call: &str, tool: &str) {
+    let id = ToolCallId::from_model(original(call));
+    let (tool, outcome) = (original(tool), CallFate::Unknown.name());
+    let fact = Fact { tool: Some(&tool), outcome: Some(outcome), ..of_call(Act::WriteEnded, conversation, run, &id) };
+    tell_ended(batch, &conversation.scope, (run, &call_key(&id)), fact);
 }
 
 /// Removes the pieces of the turn that streamed: they are in a message now, or not needed any more.

@@ -3,6 +3,7 @@
 use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
+use super::plans::end_with_run;
 use super::seen::note_seen;
 use super::usage::charge;
 use super::{Seat, SeatRow, SqlStore, charged_seat};
@@ -58,6 +59,9 @@ impl SqlStore {
             give_back(&mut batch, run);
         }
         insert_rows(&mut batch, &seat, run, commit, rows, now);
+        if commit.has_plans {
+            end_with_run(&mut batch, &seat.conversation.scope, run, end.state, now);
+        }
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.conversation, end.approvals)?;

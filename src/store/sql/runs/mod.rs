@@ -23,15 +23,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
-use super::{SqlStore, approvals, audit, drafts, payloads, places, quotas, seen, usage};
+use super::{SqlStore, approvals, audit, drafts, payloads, places, plans, quotas, seen, usage};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
     BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunCommits, RunEnd, RunRecords, RunStart, RunStarts, Used,
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::RunRecord;
+use crate::chat::tool::ToolCall;
 use crate::chat::unfinished::Unfinished;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, Undone, attempt};
@@ -76,7 +77,7 @@ impl RunStarts for SqlStore {
 
 #[async_trait]
 impl RunCommits for SqlStore {
-    async fn dispatch(&self, run: RunId, call: &ToolCallId, turn: &Unfinished) -> Result<(), StoreError> {
+    async fn dispatch(&self, run: RunId, call: &ToolCall, turn: &Unfinished) -> Result<(), StoreError> {
         attempt("note a dispatch", self.try_dispatch(run, call, turn)).await
     }
 

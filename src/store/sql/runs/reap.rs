@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::append::{call_key, forget_pieces, insert_ended_writes, insert_message, insert_trail_event};
+use super::append::{call_key, forget_pieces, insert_ended_writes, insert_message, insert_trail_event, tell_unknown};
 use super::decided::give_back;
 use super::ending::next_entry;
+use super::plans::end_with_run;
 use super::seen::note_seen;
 use super::{Seat, SqlStore};
 use crate::chat::causes::Causes;
@@ -149,6 +150,7 @@ impl SqlStore {
             Settled::default()
         });
         mark_sent(&mut transaction, run, &mut settled.trail).await?;
+        let dispatched = dispatched(&mut transaction, run).await?;
         // The cost of its last turn is lost with its process. The owner's last event id stays: only the log knows the
         // number of an end that is not the owner's.
         query(
@@ -168,6 +170,11 @@ impl SqlStore {
         }
         note_seen(&mut batch, run);
         insert_ended_writes(&mut batch, &seat.conversation, run, settled.trail.iter());
+        end_with_run(&mut batch, &seat.conversation.scope, run, RunState::Interrupted, now);
+        for (call, tool) in &dispatched {
+            // Those that have ended have their lines already.
+            tell_unknown(&mut batch, &seat.conversation, run, call, tool);
+        }
         let ended = TrailEvent::RunEnded { state: RunState::Interrupted, error: None, usage };
         for (seq, what) in (first_entry..).zip(settled.trail.into_iter().chain([ended])) {
             let entry = TrailEntry { at_ms: now, run: Some(run), what };
@@ -193,6 +200,14 @@ async fn mark_sent(connection: &mut dyn Connection, run: RunId, trail: &mut [Tra
         }
     }
     Ok(())
+}
+
+/// The writes that were sent, each with its tool.
+async fn dispatched(connection: &mut dyn Connection, run: RunId) -> Result<Vec<(String, String)>, sqlx::Error> {
+    query("SELECT call, tool FROM dispatches WHERE run_id = $1 AND call IS NOT NULL")
+        .bind(run.to_string())
+        .fetch_all(connection)
+        .await
 }
 
 /// The pieces of the turn that streamed: where each begins, and its text as JSON.

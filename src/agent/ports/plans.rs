@@ -1,0 +1,113 @@
+//! The port of plans and of the work of sub-agents.
+//!
+//! **Invariant:** what a run keeps of its plans it keeps only while it lives. When it ends, however that is, so does what it
+//! has begun: a plan of a run that is gone never says that it is carried out.
+
+use async_trait::async_trait;
+
+use super::store_error::StoreError;
+use crate::chat::caller::Owner;
+use crate::chat::ids::{ConversationId, PlanId, RunId};
+use crate::chat::plan::{Execution, Plan, Step};
+
+/// Keeps what a run does with its plans.
+#[async_trait]
+pub trait PlanCommits: Send + Sync {
+    /// Keeps a plan as it is now, with all of its steps.
+    ///
+    /// # Errors
+    /// When the run has ended, or it could not be committed.
+    async fn keep_plan(&self, of: OfRun<'_>, plan: &Plan) -> Result<(), StoreError>;
+
+    /// Keeps steps of a plan as they are now, each with whether it may change something: where its process dies, nobody
+    /// knows then whether it has.
+    ///
+    /// # Errors
+    /// When the run has ended, or it could not be committed.
+    async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), StoreError>;
+
+    /// Keeps the work of a sub-agent as it is now.
+    ///
+    /// # Errors
+    /// When the run has ended, or it could not be committed.
+    async fn keep_execution(&self, of: OfRun<'_>, work: &Execution) -> Result<(), StoreError>;
+
+    /// Takes a plan of the run's conversation that waits, so that this run carries it out and no other one ever does;
+    /// `None` where there is none of that id that waits. The run that has made it does not get it: its user has not seen
+    /// it.
+    ///
+    /// # Errors
+    /// When the run has ended, or it could not be committed.
+    async fn take_plan(&self, of: OfRun<'_>, plan: PlanId) -> Result<Option<Plan>, StoreError>;
+
+    /// The newest plans of the owner's conversation that wait, oldest first.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn waiting_plans(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: u32,
+    ) -> Result<Vec<WaitingPlan>, StoreError>;
+}
+
+/// Plans as their owners see them.
+#[async_trait]
+pub trait PlanRecords: Send + Sync {
+    /// The owner's plan of that id.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<PlanRecord>, StoreError>;
+
+    /// The newest plans of the owner's conversation, newest first.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn plans(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: u32,
+    ) -> Result<Vec<PlanRecord>, StoreError>;
+
+    /// Drops the owner's plan that waits, which is cancelled then; whether it has waited, `None` where there is none.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn drop_plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<bool>, StoreError>;
+}
+
+/// The run that keeps something.
+#[derive(Debug, Clone, Copy)]
+pub struct OfRun<'a> {
+    /// Its owner.
+    pub owner: &'a Owner,
+    /// Its conversation.
+    pub conversation: &'a ConversationId,
+    /// The run.
+    pub run: RunId,
+}
+
+/// A plan, where it belongs and who has carried out its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanRecord {
+    /// The plan.
+    pub plan: Plan,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// The run that has made it, or that carries it out.
+    pub run: RunId,
+    /// The work of its sub-agents, oldest first.
+    pub executions: Vec<Execution>,
+}
+
+/// A plan that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingPlan {
+    /// Its id.
+    pub id: PlanId,
+    /// What it is for.
+    pub objective: String,
+}

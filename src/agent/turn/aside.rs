@@ -1,0 +1,35 @@
+//! What helpers of a run leave to it: what they have used, the payloads that their tools have made, and the writes that
+//! they have sent.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::chat::cost::{Cost, Sum};
+use crate::chat::payload::Payload;
+use crate::chat::place::Place;
+use crate::chat::stream::{Spent, Usage};
+use crate::chat::trail::TrailEvent;
+
+/// What was left and not taken over yet.
+#[derive(Default)]
+pub(super) struct Aside(Mutex<Left>);
+
+/// The same, as it is.
+#[derive(Default)]
+pub(super) struct Left {
+    pub(super) usage: Usage,
+    pub(super) cost: Sum,
+    pub(super) spent: Vec<Spent>,
+    /// What the budgets have not heard of.
+    pub(super) uncounted: Vec<(Usage, Option<Cost>)>,
+    pub(super) payloads: Vec<Payload>,
+    pub(super) writes: Vec<TrailEvent>,
+    /// Where the conversation was moved, by the last that did.
+    pub(super) moved: Option<Place>,
+}
+
+impl Aside {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Left> {
+        // Nothing that could panic half-way happens while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,146 @@
+//! A plan while it is carried out: each step begins as soon as what it needs is there, several at once.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+
+use super::Own;
+use super::step::{StepDone, StepWork};
+use crate::agent::plans::words;
+use crate::agent::turn::context::{Ended, Turns, store_failed};
+use crate::chat::fate::CallError;
+use crate::chat::ids::PlanId;
+use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepKind, StepStatus};
+use crate::chat::tool::ToolOutput;
+
+/// Why a step that has begun was not finished.
+const BROKEN_OFF: &str = "it was broken off, since another step has failed";
+
+/// The same of one that may have changed something.
+const UNKNOWN: &str = "it was broken off, since another step has failed; what it was to change may have been changed";
+
+/// Why a step has not begun.
+const SKIPPED: &str = "it was left out, since another step has failed";
+
+impl Turns<'_> {
+    /// Carries a plan out. A research step that fails, or one that others need, ends it.
+    pub(super) async fn carry_out(&self, mut plan: Plan, own: Own<'_>) -> Result<ToolOutput, Ended> {
+        let mut place = self.cx.place.cloned().map(Arc::new);
+        let parallel = self.agent.limits.plans.parallel.max(1);
+        let mut running = FuturesUnordered::new();
+        let (mut finished, mut ended, mut is_over) = (VecDeque::new(), Vec::new(), false);
+        loop {
+            let mut begun = Vec::new();
+            while !is_over && running.len() + begun.len() < parallel {
+                let Some(at) = next(&plan) else { break };
+                plan.steps[at].status = StepStatus::Executing;
+                begun.push(self.step_work(&plan, at, place.clone(), own));
+            }
+            {
+                // Steps go on meanwhile: one of them may hold what the store waits for.
+                let mut telling = pin!(self.tell_steps(plan.id, std::mem::take(&mut ended), &begun, own));
+                loop {
+                    tokio::select! {
+                        biased;
+                        told = &mut telling => break told?,
+                        Some(done) = running.next(), if !running.is_empty() => finished.push_back(done),
+                    }
+                }
+            }
+            running.extend(begun.into_iter().map(|work| self.carry_out_step(plan.id, work, own)));
+            if finished.is_empty() && !is_over {
+                finished.extend(running.next().await);
+            }
+            // Those that have ended at the same time are kept together.
+            while let Some(Some(done)) = running.next().now_or_never() {
+                finished.push_back(done);
+            }
+            if finished.is_empty() {
+                break;
+            }
+            for done in finished.drain(..) {
+                let StepDone { step, moved } = done?;
+                place = moved.map(Arc::new).or(place);
+                is_over |= is_fatal(&plan, &step);
+                if let Some(known) = plan.steps.iter_mut().find(|known| known.number == step.number) {
+                    known.clone_from(&step);
+                }
+                ended.push(step);
+            }
+        }
+        drop(running);
+        self.leave_out(&mut plan, own).await?;
+        plan.status = match (plan.count(StepStatus::Failed), plan.count(StepStatus::Completed)) {
+            (0, _) => PlanStatus::Completed,
+            (_, completed) if completed + plan.count(StepStatus::Failed) == plan.steps.len() && !has_fatal(&plan) => {
+                PlanStatus::CompletedWithErrors
+            }
+            _ => PlanStatus::Failed,
+        };
+        plan.completed_ms = Some(self.now_ms());
+        self.agent.plans.keep_plan(self.of_run(), &plan).await.map_err(store_failed)?;
+        // Each step has told its result.
+        let steps = plan.steps.iter().map(|step| Step { result: None, ..step.clone() }).collect();
+        self.emit_plan(PlanEvent::Ended(Plan { steps, ..plan.clone() }));
+        Ok(match plan.status {
+            PlanStatus::Failed => {
+                let content = words::failed(&plan).to_string();
+                ToolOutput { content, ..ToolOutput::refused("", CallError::Failed) }
+            }
+            _ => ToolOutput::ok(words::executed(&plan).to_string()),
+        })
+    }
+
+    /// Keeps the steps that have ended and those that begin, and tells of them.
+    async fn tell_steps(&self, plan: PlanId, ended: Vec<Step>, begun: &[StepWork], own: Own<'_>) -> Result<(), Ended> {
+        let begun = begun.iter().map(|work| &work.step);
+        let changed: Vec<(&Step, bool)> =
+            ended.iter().chain(begun.clone()).map(|step| (step, own.writes(step))).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        self.agent.plans.keep_steps(self.of_run(), plan, &changed).await.map_err(store_failed)?;
+        let begun: Vec<Step> = begun.cloned().collect();
+        for step in ended {
+            self.emit_plan(PlanEvent::StepFinished { plan, step });
+        }
+        for step in begun {
+            self.emit_plan(PlanEvent::StepStarted { plan, step });
+        }
+        Ok(())
+    }
+
+    /// Ends the steps that the failure of another one has ended.
+    async fn leave_out(&self, plan: &mut Plan, own: Own<'_>) -> Result<(), Ended> {
+        let mut ended = Vec::new();
+        for step in plan.steps.iter_mut().filter(|step| !step.status.is_over()) {
+            let (status, why) = match step.status {
+                StepStatus::Executing if own.writes(step) => (StepStatus::Cancelled, UNKNOWN),
+                StepStatus::Executing => (StepStatus::Cancelled, BROKEN_OFF),
+                _ => (StepStatus::Skipped, SKIPPED),
+            };
+            (step.status, step.error) = (status, Some(why.to_owned()));
+            ended.push(step.clone());
+        }
+        self.tell_steps(plan.id, ended, &[], own).await
+    }
+}
+
+/// The next step that may begin.
+fn next(plan: &Plan) -> Option<usize> {
+    let is_done = |number: &u32| plan.step(*number).is_some_and(|step| step.status == StepStatus::Completed);
+    plan.steps.iter().position(|step| step.status == StepStatus::Pending && step.needs.iter().all(is_done))
+}
+
+/// Whether a plan cannot go on without that step, where it has failed.
+fn is_fatal(plan: &Plan, step: &Step) -> bool {
+    let is_needed = plan.steps.iter().any(|other| other.needs.contains(&step.number));
+    step.status == StepStatus::Failed && (step.kind == StepKind::Research || is_needed)
+}
+
+fn has_fatal(plan: &Plan) -> bool {
+    plan.steps.iter().any(|step| is_fatal(plan, step))
+}

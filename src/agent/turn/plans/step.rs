@@ -1,0 +1,287 @@
+//! One step of a plan: its tools are called without a model, or a sub-agent carries it out.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, try_join_all};
+use serde_json::{Map, Value, json};
+
+use super::Own;
+use super::agents::{Assignment, Who};
+use crate::agent::offer::Offer;
+use crate::agent::plans::check::required;
+use crate::agent::plans::read::TOOL_ARGUMENTS;
+use crate::agent::plans::words;
+use crate::agent::ports::tools::{OfferedTool, ToolContext};
+use crate::agent::turn::context::{Ended, Role, Turns};
+use crate::agent::turn::origin::FromHelper;
+use crate::agent::turn::part::Part;
+use crate::agent::turn::state::{Open, Transcript};
+use crate::agent::turn::steps::Leave;
+use crate::chat::event::AgentEvent;
+use crate::chat::ids::PlanId;
+use crate::chat::message::{AssistantMessage, AssistantPart, ModelOrigin};
+use crate::chat::place::Place;
+use crate::chat::plan::{CallOrigin, Plan, Step, StepStatus, data};
+use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolOutput, ToolResult};
+use crate::chat::unfinished::Unfinished;
+
+/// How deep the results of earlier steps are searched for an argument.
+const DEPTH: usize = 6;
+
+/// A step that is about to begin, with all that it needs of its plan.
+pub(super) struct StepWork {
+    pub(super) step: Step,
+    place: Option<Arc<Place>>,
+    by: By,
+}
+
+/// Who carries it out.
+enum By {
+    /// A sub-agent, which is asked this.
+    Agent(String),
+    /// Its tools, with these arguments.
+    Tools(Vec<Map<String, Value>>),
+}
+
+/// A step that has ended.
+pub(super) struct StepDone {
+    pub(super) step: Step,
+    /// Where it has moved the conversation.
+    pub(super) moved: Option<Place>,
+}
+
+/// What a call of a step comes to.
+struct Called {
+    result: ToolResult,
+    moved: Option<Place>,
+}
+
+impl Turns<'_> {
+    /// The step at that place of the plan, where it begins there.
+    pub(super) fn step_work(&self, plan: &Plan, at: usize, place: Option<Arc<Place>>, own: Own<'_>) -> StepWork {
+        let step = plan.steps[at].clone();
+        let by = match step.by_agent {
+            true => By::Agent({
+                let mark = self.agent.fences.mark(&self.cx.caller.owner, self.cx.conversation);
+                words::to_carry_out(plan, &step, &mark)
+            }),
+            false => By::Tools({
+                let begins = self.profile.planning.as_ref().and_then(|planning| planning.begins_with.as_ref());
+                let gives = begins.map(|begins| begins.gives.as_str());
+                own.tools_of(&step).map(|tool| arguments(plan, &step, &tool.def, gives)).collect()
+            }),
+        };
+        StepWork { step, place, by }
+    }
+
+    /// Carries one step out, which is kept as begun.
+    pub(super) fn carry_out_step<'a>(
+        &'a self,
+        plan: PlanId,
+        work: StepWork,
+        own: Own<'a>,
+    ) -> BoxFuture<'a, Result<StepDone, Ended>> {
+        async move {
+            let StepWork { mut step, place, by } = work;
+            let turns = Turns { cx: ToolContext { place: place.as_deref(), ..self.cx }, ..*self };
+            let (came, moved) = match by {
+                By::Agent(request) => turns.by_agent(plan, &step, request, own).await?,
+                By::Tools(arguments) => turns.by_tools(plan, &mut step, arguments, own).await?,
+            };
+            (step.status, step.result, step.error) = match came {
+                Ok(result) => (StepStatus::Completed, Some(words::kept(result)), None),
+                Err((error, result)) => {
+                    let error = words::clipped(&error, words::TEXT_CHARS);
+                    (StepStatus::Failed, result.map(words::kept), Some(error))
+                }
+            };
+            Ok(StepDone { step, moved })
+        }
+        .boxed()
+    }
+
+    async fn by_agent(
+        &self,
+        plan: PlanId,
+        step: &Step,
+        request: String,
+        own: Own<'_>,
+    ) -> Result<(Came, Option<Place>), Ended> {
+        let assignment = Assignment {
+            step: Some((plan, step.number)),
+            name: step.kind.name().to_owned(),
+            task: step.description.clone(),
+            request,
+            who: Who::OfStep(own.tools_of(step).cloned().collect()),
+        };
+        let (work, moved) = self.assign(assignment, own).await?;
+        let came = match work.status {
+            StepStatus::Completed => Ok(work.result.unwrap_or(Value::Null)),
+            _ => Err((work.error.unwrap_or_else(|| "it failed".to_owned()), work.result)),
+        };
+        Ok((came, moved))
+    }
+
+    /// Calls the tools of a step: at once where it needs no other step and says nothing else, and in their order otherwise.
+    async fn by_tools(
+        &self,
+        plan: PlanId,
+        step: &mut Step,
+        arguments: Vec<Map<String, Value>>,
+        own: Own<'_>,
+    ) -> Result<(Came, Option<Place>), Ended> {
+        if arguments.is_empty() {
+            return Ok((Ok(json!({"completed": true})), None));
+        }
+        let origin = CallOrigin { plan: Some(plan), step: Some(step.number), agent: None };
+        let calls = (1..).zip(own.tools_of(step).zip(arguments)).map(|(number, (tool, arguments))| {
+            let id = step.call_id(plan, number);
+            (ToolCall { id, name: tool.def.name.clone(), input: ToolInput::Object(arguments) }, tool)
+        });
+        let at_once = step.needs.is_empty() && step.metadata.get("parallelizeTools") != Some(&Value::Bool(false));
+        let called = match at_once {
+            true => try_join_all(calls.map(|(call, tool)| self.call_tool(call, tool, origin, own))).await?,
+            false => {
+                let mut called = Vec::new();
+                for (call, tool) in calls {
+                    let one = self.call_tool(call, tool, origin, own).await?;
+                    let failed = one.result.fate.is_error();
+                    called.push(one);
+                    if failed {
+                        break;
+                    }
+                }
+                called
+            }
+        };
+        step.calls = u32::try_from(called.len()).unwrap_or(u32::MAX);
+        let moved = called.iter().rev().find_map(|called| called.moved.clone());
+        let failed: Vec<String> = called.iter().filter(|called| called.result.fate.is_error()).map(error_of).collect();
+        let mut results: Vec<Value> = called.iter().map(|called| data(&called.result.content)).collect();
+        let result = match results.len() {
+            1 => results.remove(0),
+            _ => Value::Array(results),
+        };
+        Ok(match failed.is_empty() {
+            true => (Ok(result), moved),
+            false => (Err((failed.join("; "), Some(result))), moved),
+        })
+    }
+
+    /// Makes one call of a step.
+    fn call_tool<'a>(
+        &'a self,
+        call: ToolCall,
+        tool: &'a OfferedTool,
+        origin: CallOrigin,
+        own: Own<'a>,
+    ) -> BoxFuture<'a, Result<Called, Ended>> {
+        async move {
+            let events = FromHelper { events: self.events, origin: Some(origin) };
+            let turns = Turns { events: &events, role: Role::Helps(own.noted), client_tools: &[], ..*self };
+            let place = self.cx.place.cloned();
+            let transcript = Transcript::of_helper(self.cx.run, String::new(), place, self.profile, own.shared.clone());
+            let mut part = Part { transcript, agent: self.agent, model: self.model, aside: own.aside };
+            turns.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
+            // No model: there is no replay data of a vendor for this call.
+            let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "plan".to_owned() });
+            let parts = vec![AssistantPart::ToolCall { call: call.clone(), replay: None }];
+            let turn =
+                Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
+            part.transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
+            turns.run_calls(&mut part.transcript, &mut Offer::only(vec![tool.clone()]), Leave::Needed).await?;
+            let result = match &mut part.transcript.open {
+                Open::Calling { turn, .. } => turn.results.first().cloned(),
+                Open::Nothing | Open::Asking { .. } | Open::Streaming { .. } => None,
+            };
+            let result =
+                result.unwrap_or_else(|| ToolResult::from_call(&call, ToolOutput::error("this call has no result")));
+            Ok(Called { result, moved: part.moved() })
+        }
+        .boxed()
+    }
+}
+
+/// What a step comes to: its result, or why it has failed with what there is.
+pub(super) type Came = Result<Value, (String, Option<Value>)>;
+
+fn error_of(called: &Called) -> String {
+    let read = data(&called.result.content);
+    let error = read["error"].as_str().unwrap_or(&called.result.content);
+    format!("{}: {error}", called.result.name)
+}
+
+/// The arguments of a tool in a step: those that the step has for it, what is missing from its metadata and from the
+/// results of the steps that it needs, and its description where a tool wants one.
+fn arguments(plan: &Plan, step: &Step, tool: &ToolDef, gives: Option<&str>) -> Map<String, Value> {
+    let properties = tool.input_schema["properties"].as_object();
+    let takes = |name: &str| properties.is_none_or(|properties| properties.contains_key(name));
+    let given = step.metadata.get(TOOL_ARGUMENTS).or_else(|| step.metadata.get("arguments"));
+    let given = given.and_then(Value::as_object);
+    let mut arguments = match given {
+        None => Map::new(),
+        Some(given) => match given.get(&tool.name) {
+            Some(Value::Object(own)) => own.clone(),
+            _ => given
+                .iter()
+                .filter(|(name, _)| takes(name))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        },
+    };
+    let missing = |arguments: &Map<String, Value>, name: &str| arguments.get(name).is_none_or(Value::is_null);
+    let ids = properties.into_iter().flat_map(Map::keys).map(String::as_str).filter(|name| name.ends_with("_id"));
+    let required: Vec<&str> = required(tool).chain(gives.filter(|name| takes(name))).collect();
+    for name in required.iter().copied().chain(ids) {
+        if !missing(&arguments, name) {
+            continue;
+        }
+        let camel = camel_case(name);
+        let said = step.metadata.get(name).or_else(|| step.metadata.get(&camel)).filter(|value| !value.is_null());
+        // Ids are what steps make for each other; a title found there is another thing's.
+        let is_made = required.contains(&name) && (name.ends_with("_id") || gives == Some(name));
+        let needs = step.needs.iter().filter(|_| is_made).filter_map(|need| plan.step(*need)?.result.as_ref());
+        let found = said.cloned().or_else(|| needs.filter_map(|result| find(result, name, &camel, DEPTH)).next());
+        let described = || matches!(name, "title" | "name" | "description").then(|| json!(step.description));
+        if let Some(value) = found.or_else(described) {
+            arguments.insert(name.to_owned(), value);
+        }
+    }
+    arguments
+}
+
+/// The value called `name` in a result; of `project_id` also the `id` of a `project`.
+fn find(value: &Value, name: &str, camel: &str, depth: usize) -> Option<Value> {
+    let is_id = |value: &&Value| match value {
+        Value::String(text) => !text.is_empty(),
+        Value::Number(_) => true,
+        _ => false,
+    };
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get(name).or_else(|| fields.get(camel)).filter(is_id);
+            let of = name.strip_suffix("_id").and_then(|kind| fields.get(kind)?.get("id")).filter(is_id);
+            own.or(of).cloned().or_else(|| {
+                let depth = depth.checked_sub(1)?;
+                fields.values().find_map(|value| find(value, name, camel, depth))
+            })
+        }
+        Value::Array(values) => {
+            let depth = depth.checked_sub(1)?;
+            values.iter().find_map(|value| find(value, name, camel, depth))
+        }
+        _ => None,
+    }
+}
+
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |mut name, word| {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+        name
+    })
+}

@@ -1,0 +1,378 @@
+//! Plans as JSON: the one form in which they are kept, carried between replicas and told to native clients. Fields are
+//! added to it and never change their meaning, since rows and lines of earlier versions are read.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    AgentCall, CallOrigin, Execution, Plan, PlanEvent, PlanMode, PlanStatus, Review, Step, StepKind, StepStatus,
+    Verdict,
+};
+use crate::bounded::json as bounded;
+use crate::chat::day::{ms_of, rfc3339};
+use crate::chat::fate::CallFate;
+use crate::chat::ids::{ExecutionId, PlanId};
+use crate::chat::stream::Usage;
+
+/// 40 lists and objects in each other: what is kept stands in a few more, and no more than 64 are read back.
+pub(super) const DEPTH: usize = 40;
+
+/// A text as what it means: JSON where it is some, else itself.
+pub(super) fn read(text: &str) -> Value {
+    bounded::value(text).ok().filter(|value| is_flat(value, DEPTH)).unwrap_or_else(|| Value::from(text))
+}
+
+/// Whether a value has at most so many lists and objects in each other.
+pub(super) fn is_flat(value: &Value, depth: usize) -> bool {
+    let fits = |value: &Value| depth > 0 && is_flat(value, depth - 1);
+    match value {
+        Value::Array(values) => values.iter().all(fits),
+        Value::Object(fields) => fields.values().all(fits),
+        _ => true,
+    }
+}
+
+impl Plan {
+    /// The plan with its steps.
+    pub fn value(&self) -> Value {
+        let mut value = self.head();
+        value.insert("steps".to_owned(), self.steps.iter().map(Step::value).collect());
+        Value::Object(value)
+    }
+
+    /// The plan without its steps.
+    pub fn head(&self) -> Map<String, Value> {
+        let mut head = Map::new();
+        let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
+        set("id", json!(self.id.to_string()));
+        set("objective", json!(self.objective));
+        set("mode", json!(self.mode.name()));
+        set("status", json!(self.status.name()));
+        set("requested_outputs", json!(self.requested_outputs));
+        set("priority_entities", json!(self.priority_entities));
+        set("review", self.review.as_ref().map_or(Value::Null, Review::value));
+        set("created_at", json!(rfc3339(self.created_ms)));
+        set("completed_at", self.completed_ms.map_or(Value::Null, |at| json!(rfc3339(at))));
+        head
+    }
+
+    /// The plan in `value`; `None` when it is none.
+    pub fn of_value(value: &Value) -> Option<Self> {
+        Some(Self {
+            id: PlanId::parse(value["id"].as_str()?).ok()?,
+            objective: text(value, "objective"),
+            mode: PlanMode::of_name(value["mode"].as_str()?)?,
+            status: PlanStatus::of_name(value["status"].as_str()?)?,
+            steps: list(value, "steps", Step::of_value)?,
+            requested_outputs: texts(value, "requested_outputs"),
+            priority_entities: texts(value, "priority_entities"),
+            review: match &value["review"] {
+                Value::Null => None,
+                review => Some(Review::of_value(review)?),
+            },
+            created_ms: time(value, "created_at").unwrap_or_default(),
+            completed_ms: time(value, "completed_at"),
+        })
+    }
+}
+
+impl Review {
+    fn value(&self) -> Value {
+        json!({"verdict": self.verdict.name(), "notes": self.notes})
+    }
+
+    fn of_value(value: &Value) -> Option<Self> {
+        Some(Self { verdict: Verdict::of_name(value["verdict"].as_str()?)?, notes: text(value, "notes") })
+    }
+}
+
+impl Step {
+    /// The step.
+    pub fn value(&self) -> Value {
+        json!({
+            "number": self.number,
+            "kind": self.kind.name(),
+            "description": self.description,
+            "by_agent": self.by_agent,
+            "tools": self.tools,
+            "needs": self.needs,
+            "metadata": self.metadata,
+            "status": self.status.name(),
+            "calls": self.calls,
+            "result": self.result,
+            "error": self.error,
+        })
+    }
+
+    /// The step in `value`; `None` when it is none.
+    pub fn of_value(value: &Value) -> Option<Self> {
+        Some(Self {
+            number: number(value, "number")?,
+            kind: StepKind::of_name(value["kind"].as_str()?)?,
+            description: text(value, "description"),
+            by_agent: value["by_agent"].as_bool().unwrap_or_default(),
+            tools: texts(value, "tools"),
+            needs: list(value, "needs", |need| u32::try_from(need.as_u64()?).ok())?,
+            metadata: value["metadata"].as_object().cloned().unwrap_or_default(),
+            status: StepStatus::of_name(value["status"].as_str()?)?,
+            calls: number(value, "calls").unwrap_or_default(),
+            result: Some(value["result"].clone()).filter(|result| !result.is_null()),
+            error: value["error"].as_str().map(str::to_owned),
+        })
+    }
+}
+
+impl Execution {
+    /// The work of the sub-agent, with the calls that it has made.
+    pub fn value(&self) -> Value {
+        let calls = self.calls.iter().map(|call| {
+            json!({"id": call.id, "tool": call.tool, "arguments": call.arguments, "result": call.result, "fate": call.fate.name()})
+        });
+        let mut value = self.head();
+        value.insert("calls".to_owned(), calls.collect());
+        Value::Object(value)
+    }
+
+    /// The same without its calls, of which it has the number alone.
+    pub fn head(&self) -> Map<String, Value> {
+        let mut head = Map::new();
+        let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
+        set("id", json!(self.id.to_string()));
+        set("plan_id", json!(self.step.map(|(plan, _)| plan.to_string())));
+        set("step", json!(self.step.map(|(_, step)| step)));
+        set("name", json!(self.name));
+        set("task", json!(self.task));
+        set("tools", json!(self.tools));
+        set("permission", json!(if self.writes { "read_write" } else { "read_only" }));
+        set("status", json!(self.status.name()));
+        set("success", json!(self.status == StepStatus::Completed));
+        set("result", json!(self.result));
+        set("error", json!(self.error));
+        set("tool_calls", json!(self.calls.len()));
+        set("usage", usage_value(self.usage));
+        set("started_at", json!(rfc3339(self.started_ms)));
+        set("duration_ms", json!(self.duration_ms));
+        head
+    }
+
+    /// The work in `value`; `None` when it is none.
+    pub fn of_value(value: &Value) -> Option<Self> {
+        let plan = value["plan_id"].as_str().and_then(|plan| PlanId::parse(plan).ok());
+        let call = |call: &Value| {
+            let fate = match call["fate"].as_str()? {
+                "done" => CallFate::Done,
+                name => CallFate::of_kept(Some(name), true),
+            };
+            Some(AgentCall {
+                id: text(call, "id"),
+                tool: text(call, "tool"),
+                arguments: call["arguments"].clone(),
+                result: call["result"].clone(),
+                fate,
+            })
+        };
+        Some(Self {
+            id: ExecutionId::parse(value["id"].as_str()?).ok()?,
+            step: plan.zip(number(value, "step")),
+            name: text(value, "name"),
+            task: text(value, "task"),
+            tools: texts(value, "tools"),
+            writes: value["permission"].as_str() == Some("read_write"),
+            status: StepStatus::of_name(value["status"].as_str()?)?,
+            result: Some(value["result"].clone()).filter(|result| !result.is_null()),
+            error: value["error"].as_str().map(str::to_owned),
+            calls: match value.get("calls") {
+                Some(_) => list(value, "calls", call)?,
+                None => Vec::new(),
+            },
+            usage: usage_of(&value["usage"]),
+            started_ms: time(value, "started_at").unwrap_or_default(),
+            duration_ms: value["duration_ms"].as_u64().unwrap_or_default(),
+        })
+    }
+}
+
+impl CallOrigin {
+    /// Who it is.
+    pub fn value(&self) -> Value {
+        json!({
+            "plan_id": self.plan.map(|plan| plan.to_string()),
+            "step": self.step,
+            "agent_id": self.agent.map(|agent| agent.to_string()),
+        })
+    }
+
+    /// The one in `value`.
+    pub fn of_value(value: &Value) -> Self {
+        Self {
+            plan: value["plan_id"].as_str().and_then(|id| PlanId::parse(id).ok()),
+            step: number(value, "step"),
+            agent: value["agent_id"].as_str().and_then(|id| ExecutionId::parse(id).ok()),
+        }
+    }
+}
+
+impl PlanEvent {
+    /// Its name, and what it says.
+    pub fn value(&self) -> (&'static str, Value) {
+        let of_step = |plan: &PlanId, step: &Step| json!({"plan_id": plan.to_string(), "step": step.value()});
+        match self {
+            Self::Created(plan) => ("plan_created", json!({"plan": plan.value()})),
+            Self::Reviewed(plan) => ("plan_reviewed", json!({"plan": plan.value()})),
+            Self::Held(plan) => ("plan_held", json!({"plan": plan.value()})),
+            Self::Ended(plan) => ("plan_finished", json!({"plan": plan.value()})),
+            Self::StepStarted { plan, step } => ("step_started", of_step(plan, step)),
+            Self::StepFinished { plan, step } => ("step_finished", of_step(plan, step)),
+            Self::AgentStarted(work) => ("agent_started", json!({"agent": work.head()})),
+            Self::AgentFinished(work) => ("agent_finished", json!({"agent": work.head()})),
+        }
+    }
+
+    /// The event of that name that says this; `None` when it is none.
+    pub fn of_value(name: &str, value: &Value) -> Option<Self> {
+        let plan = || Plan::of_value(&value["plan"]);
+        let of_step = || Some((PlanId::parse(value["plan_id"].as_str()?).ok()?, Step::of_value(&value["step"])?));
+        Some(match name {
+            "plan_created" => Self::Created(plan()?),
+            "plan_reviewed" => Self::Reviewed(plan()?),
+            "plan_held" => Self::Held(plan()?),
+            "plan_finished" => Self::Ended(plan()?),
+            "step_started" => of_step().map(|(plan, step)| Self::StepStarted { plan, step })?,
+            "step_finished" => of_step().map(|(plan, step)| Self::StepFinished { plan, step })?,
+            "agent_started" => Self::AgentStarted(Execution::of_value(&value["agent"])?),
+            "agent_finished" => Self::AgentFinished(Execution::of_value(&value["agent"])?),
+            _ => return None,
+        })
+    }
+}
+
+fn usage_value(usage: Usage) -> Value {
+    let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
+    json!({
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "cached_input_tokens": cached_input_tokens,
+        "reasoning_tokens": reasoning_tokens,
+    })
+}
+
+fn usage_of(value: &Value) -> Usage {
+    let count = |key: &str| value[key].as_u64().unwrap_or_default();
+    Usage {
+        input_tokens: count("input_tokens"),
+        output_tokens: count("output_tokens"),
+        cached_input_tokens: count("cached_input_tokens"),
+        reasoning_tokens: count("reasoning_tokens"),
+    }
+}
+
+fn time(value: &Value, key: &str) -> Option<i64> {
+    ms_of(value[key].as_str()?)
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value, key: &str) -> Vec<String> {
+    let texts = value[key].as_array().into_iter().flatten();
+    texts.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn number(value: &Value, key: &str) -> Option<u32> {
+    u32::try_from(value[key].as_u64()?).ok()
+}
+
+fn list<T>(value: &Value, key: &str, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    value[key].as_array()?.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step() -> Step {
+        Step {
+            number: 2,
+            kind: StepKind::Action,
+            description: "Größe\0".to_owned(),
+            by_agent: true,
+            tools: vec!["look".to_owned()],
+            needs: vec![1],
+            metadata: Map::from_iter([("arguments".to_owned(), json!({"id": 1.5}))]),
+            status: StepStatus::Failed,
+            calls: 1,
+            result: Some(json!([1])),
+            error: Some("no".to_owned()),
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan {
+            id: PlanId::fresh(),
+            objective: "all of it".to_owned(),
+            mode: PlanMode::Review,
+            status: PlanStatus::CompletedWithErrors,
+            steps: vec![step()],
+            requested_outputs: vec!["a".to_owned()],
+            priority_entities: Vec::new(),
+            review: Some(Review { verdict: Verdict::Rejected, notes: "why".to_owned() }),
+            created_ms: 7,
+            completed_ms: Some(8),
+        }
+    }
+
+    fn execution() -> Execution {
+        let call = |fate| AgentCall {
+            id: "c".to_owned(),
+            tool: "look".to_owned(),
+            arguments: json!({}),
+            result: json!("x"),
+            fate,
+        };
+        Execution {
+            id: ExecutionId::fresh(),
+            step: Some((PlanId::fresh(), 3)),
+            name: "research".to_owned(),
+            task: "find".to_owned(),
+            tools: vec!["look".to_owned()],
+            writes: true,
+            status: StepStatus::Completed,
+            result: Some(json!({"a": null})),
+            error: None,
+            calls: vec![call(CallFate::Done), call(CallFate::Failed), call(CallFate::Unknown), call(CallFate::NotRun)],
+            usage: Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 },
+            started_ms: 9,
+            duration_ms: 10,
+        }
+    }
+
+    #[test]
+    fn plans_and_their_events_survive_their_json() {
+        let work = execution();
+        assert_eq!(Execution::of_value(&work.value()), Some(work.clone()));
+        // Events tell how many calls there were, and not which.
+        let told = Execution { calls: Vec::new(), ..work.clone() };
+        let (plan, step) = (plan(), step());
+        let rows = [
+            (PlanEvent::Created(plan.clone()), PlanEvent::Created(plan.clone())),
+            (PlanEvent::Reviewed(plan.clone()), PlanEvent::Reviewed(plan.clone())),
+            (PlanEvent::Held(plan.clone()), PlanEvent::Held(plan.clone())),
+            (PlanEvent::Ended(plan.clone()), PlanEvent::Ended(plan.clone())),
+            (
+                PlanEvent::StepStarted { plan: plan.id, step: step.clone() },
+                PlanEvent::StepStarted { plan: plan.id, step: step.clone() },
+            ),
+            (
+                PlanEvent::StepFinished { plan: plan.id, step: step.clone() },
+                PlanEvent::StepFinished { plan: plan.id, step },
+            ),
+            (PlanEvent::AgentStarted(work.clone()), PlanEvent::AgentStarted(told.clone())),
+            (PlanEvent::AgentFinished(work), PlanEvent::AgentFinished(told)),
+        ];
+        for (event, expected) in rows {
+            let (name, value) = event.value();
+            assert_eq!(PlanEvent::of_value(name, &value), Some(expected), "{name}");
+        }
+        assert_eq!(PlanEvent::of_value("plan_created", &json!({})), None);
+    }
+}

@@ -1,0 +1,343 @@
+//! Plans and the work of sub-agents in SQL.
+//!
+//! **Invariant:** whatever is kept first holds the row of its run, and demands that it is live. What a run has begun ends
+//! with it: [`end_with_run`].
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::SqlStore;
+use crate::agent::ports::plans::{OfRun, PlanCommits, PlanRecord, PlanRecords, WaitingPlan};
+use crate::agent::ports::store_error::StoreError;
+use crate::bounded::json;
+use crate::chat::caller::Owner;
+use crate::chat::ids::{ConversationId, PlanId, RunId};
+use crate::chat::plan::{Execution, Plan, PlanStatus, Step, StepStatus};
+use crate::chat::run::RunState;
+use crate::store::database::{Connection, Writing};
+use crate::store::fault::{Fault, attempt};
+use crate::store::record_error::RecordError;
+use crate::store::scope::{Reach, Scope, original};
+use crate::store::statement::{Batch, query};
+
+/// No further plans are listed behind 4 MiB of them.
+const LISTED_BYTES: usize = 4 << 20;
+
+/// Why a sub-agent has no end of its own whose plan ended.
+const BROKEN_OFF: &str = "its plan ended while it worked";
+
+/// Why a step has no end of its own whose run ended, where nothing can have been changed by it.
+const ENDED: &str = "the run ended while it was carried out";
+
+/// The same of one that may have changed something.
+const UNKNOWN: &str = "the run ended while it was carried out; what it was to change may have been changed";
+
+/// Why a step has not begun whose run ended.
+const NOT_BEGUN: &str = "the run ended before it began";
+
+/// A plan as it is stored: its id, conversation, run, status, JSON, and when it ended.
+type PlanRow = (String, String, String, String, String, Option<i64>);
+
+/// A step, or the work of a sub-agent: its plan, status, JSON, and why it ended with its run.
+type PartRow = (String, String, String, Option<String>);
+
+#[async_trait]
+impl PlanCommits for SqlStore {
+    async fn keep_plan(&self, of: OfRun<'_>, plan: &Plan) -> Result<(), StoreError> {
+        attempt("keep a plan", self.try_keep_plan(of, plan)).await
+    }
+
+    async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), StoreError> {
+        attempt("keep steps of a plan", self.try_keep_steps(of, plan, steps)).await
+    }
+
+    async fn keep_execution(&self, of: OfRun<'_>, work: &Execution) -> Result<(), StoreError> {
+        attempt("keep the work of a sub-agent", self.try_keep_execution(of, work)).await
+    }
+
+    async fn take_plan(&self, of: OfRun<'_>, plan: PlanId) -> Result<Option<Plan>, StoreError> {
+        attempt("take a plan", self.try_take_plan(of, plan)).await
+    }
+
+    async fn waiting_plans(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: u32,
+    ) -> Result<Vec<WaitingPlan>, StoreError> {
+        attempt("list plans that wait", self.try_waiting_plans(&owner.into(), conversation, most)).await
+    }
+}
+
+#[async_trait]
+impl PlanRecords for SqlStore {
+    async fn plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<PlanRecord>, StoreError> {
+        attempt("find a plan", self.try_plan(&owner.into(), plan)).await
+    }
+
+    async fn plans(
+        &self,
+        owner: &Owner,
+        conversation: &ConversationId,
+        most: u32,
+    ) -> Result<Vec<PlanRecord>, StoreError> {
+        attempt("list plans", self.try_plans(&owner.into(), conversation, most)).await
+    }
+
+    async fn drop_plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<bool>, StoreError> {
+        attempt("drop a plan", self.try_drop_plan(&owner.into(), plan)).await
+    }
+}
+
+impl SqlStore {
+    /// A transaction that holds the row of a run, which lives.
+    async fn writing_of_run(&self, scope: &Scope, run: RunId) -> Result<Writing, Fault> {
+        let mut first = Batch::default();
+        let hold = first.say(
+            "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'running' @for_update",
+        );
+        hold.bind((scope, run.to_string()));
+        let (writing, found) = self.database.write_first::<(String,)>(Reach::User(scope), first).await?;
+        found.map(|_| writing).ok_or(Fault::RunEnded)
+    }
+
+    async fn try_keep_plan(&self, of: OfRun<'_>, plan: &Plan) -> Result<(), Fault> {
+        let scope = Scope::from(of.owner);
+        let transaction = self.writing_of_run(&scope, of.run).await?;
+        let mut batch = Batch::default();
+        let keep = batch.say(
+            "INSERT INTO plans (tenant, user_id, conversation, id, run_id, status, body, created_at, completed_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (id) DO UPDATE SET run_id = excluded.run_id, status = excluded.status, body = excluded.body,
+                 completed_at = excluded.completed_at",
+        );
+        let keep = keep.bind((&scope, of.conversation.as_str(), plan.id.to_string(), of.run.to_string()));
+        let keep = keep.bind((plan.status.name(), Value::Object(plan.head()).to_string(), plan.created_ms));
+        keep.bind(plan.completed_ms);
+        for step in &plan.steps {
+            put_step(&mut batch, &scope, plan.id, step, false);
+        }
+        if plan.completed_ms.is_some() {
+            // A step that was broken off has left its sub-agent behind.
+            let ended = batch.say(
+                "UPDATE executions SET status = 'cancelled', error = $4
+                 WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND status = 'executing'",
+            );
+            ended.bind((&scope, plan.id.to_string(), BROKEN_OFF));
+        }
+        batch.commit(transaction).await?;
+        Ok(())
+    }
+
+    async fn try_keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), Fault> {
+        let scope = Scope::from(of.owner);
+        let writing = self.writing_of_run(&scope, of.run).await?;
+        let mut batch = Batch::default();
+        for (step, writes) in steps {
+            put_step(&mut batch, &scope, plan, step, *writes);
+        }
+        batch.commit(writing).await?;
+        Ok(())
+    }
+
+    async fn try_keep_execution(&self, of: OfRun<'_>, work: &Execution) -> Result<(), Fault> {
+        let scope = Scope::from(of.owner);
+        let transaction = self.writing_of_run(&scope, of.run).await?;
+        let mut batch = Batch::default();
+        let keep = batch.say(
+            "INSERT INTO executions (tenant, user_id, conversation, id, run_id, plan_id, status, body, started_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body",
+        );
+        let keep = keep.bind((&scope, of.conversation.as_str(), work.id.to_string(), of.run.to_string()));
+        let keep = keep.bind(work.step.map(|(plan, _)| plan.to_string()));
+        keep.bind((work.status.name(), work.value().to_string(), work.started_ms));
+        batch.commit(transaction).await?;
+        Ok(())
+    }
+
+    async fn try_take_plan(&self, of: OfRun<'_>, plan: PlanId) -> Result<Option<Plan>, Fault> {
+        let scope = Scope::from(of.owner);
+        let mut transaction = self.writing_of_run(&scope, of.run).await?;
+        let taken = query(
+            "UPDATE plans SET status = 'executing', run_id = $1
+             WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND id = $5 AND status IN ('draft', 'held')
+                 AND run_id <> $1",
+        );
+        let taken = taken.bind((of.run.to_string(), &scope, of.conversation.as_str(), plan.to_string()));
+        if taken.execute(&mut transaction).await? == 0 {
+            return Ok(None);
+        }
+        let record = find_plan(&mut transaction, &scope, plan).await?;
+        transaction.commit().await?;
+        Ok(record.map(|record| record.plan))
+    }
+
+    async fn try_drop_plan(&self, scope: &Scope, plan: PlanId) -> Result<Option<bool>, Fault> {
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        let dropped = query(
+            "UPDATE plans SET status = 'cancelled', completed_at = $1
+             WHERE tenant = $2 AND user_id = $3 AND id = $4 AND status IN ('draft', 'held')",
+        );
+        let dropped = dropped.bind((self.clock.now_ms(), scope, plan.to_string())).execute(&mut transaction).await?;
+        let found: Option<String> = query("SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND id = $3")
+            .bind((scope, plan.to_string()))
+            .fetch_optional_value(&mut transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(found.map(|_| dropped > 0))
+    }
+
+    async fn try_plan(&self, scope: &Scope, plan: PlanId) -> Result<Option<PlanRecord>, Fault> {
+        find_plan(&mut self.database.read(Reach::User(scope)).await?, scope, plan).await
+    }
+
+    async fn try_plans(
+        &self,
+        scope: &Scope,
+        conversation: &ConversationId,
+        most: u32,
+    ) -> Result<Vec<PlanRecord>, Fault> {
+        let mut reading = self.database.read(Reach::User(scope)).await?;
+        let ids: Vec<String> = query(
+            "SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND conversation = $3
+             ORDER BY created_at DESC, id DESC LIMIT $4",
+        )
+        .bind((scope, conversation.as_str(), i64::from(most)))
+        .fetch_values(&mut reading)
+        .await?;
+        let (mut plans, mut bytes) = (Vec::with_capacity(ids.len()), 0);
+        for id in ids {
+            if bytes > LISTED_BYTES {
+                break;
+            }
+            let id = PlanId::parse(&id).map_err(RecordError::from)?;
+            if let Some((plan, more)) = find_sized(&mut reading, scope, id).await? {
+                plans.push(plan);
+                bytes += more;
+            }
+        }
+        Ok(plans)
+    }
+
+    async fn try_waiting_plans(
+        &self,
+        scope: &Scope,
+        conversation: &ConversationId,
+        most: u32,
+    ) -> Result<Vec<WaitingPlan>, Fault> {
+        let rows: Vec<(String, String)> = query(
+            "SELECT id, body FROM plans
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND status IN ('draft', 'held')
+             ORDER BY created_at DESC LIMIT $4",
+        )
+        .bind((scope, conversation.as_str(), i64::from(most)))
+        .fetch_all(&mut self.database.reading(Reach::User(scope)).await?)
+        .await?;
+        let waiting = |(id, body): (String, String)| {
+            let id = PlanId::parse(&id).map_err(RecordError::from)?;
+            let objective = value(&body)?["objective"].as_str().unwrap_or_default().to_owned();
+            Ok(WaitingPlan { id, objective })
+        };
+        rows.into_iter().rev().map(waiting).collect()
+    }
+}
+
+/// Ends what a run has begun and not ended itself.
+pub(super) fn end_with_run(batch: &mut Batch, scope: &Scope, run: RunId, state: RunState, now: i64) {
+    let (is_cancelled, ended) = match state {
+        RunState::Cancelled => (1, PlanStatus::Cancelled),
+        _ => (0, PlanStatus::Failed),
+    };
+    let steps = batch.say(
+        "UPDATE plan_steps SET
+             status = CASE WHEN $4 = 1 THEN 'cancelled' WHEN status = 'executing' THEN 'failed' ELSE 'skipped' END,
+             error = CASE WHEN status = 'pending' THEN $5 WHEN writes = 1 THEN $6 ELSE $7 END
+         WHERE tenant = $1 AND user_id = $2 AND status IN ('pending', 'executing') AND plan_id IN (
+             SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing')",
+    );
+    steps.bind((scope, run.to_string(), is_cancelled, NOT_BEGUN, UNKNOWN, ENDED));
+    let plans = batch.say(
+        "UPDATE plans SET status = $4, completed_at = $5
+         WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
+    );
+    plans.bind((scope, run.to_string(), ended.name(), now));
+    let work = batch.say(
+        "UPDATE executions SET status = $4, error = $5
+         WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
+    );
+    work.bind((scope, run.to_string(), ended.name(), ENDED));
+}
+
+fn put_step(batch: &mut Batch, scope: &Scope, plan: PlanId, step: &Step, writes: bool) {
+    let put = batch.say(
+        "INSERT INTO plan_steps (tenant, user_id, plan_id, number, status, writes, body)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (plan_id, number) DO UPDATE SET status = excluded.status, writes = excluded.writes,
+             body = excluded.body",
+    );
+    let put = put.bind((scope, plan.to_string(), i64::from(step.number), step.status.name(), i64::from(writes)));
+    put.bind(step.value().to_string());
+}
+
+async fn find_plan(connection: &mut dyn Connection, scope: &Scope, plan: PlanId) -> Result<Option<PlanRecord>, Fault> {
+    Ok(find_sized(connection, scope, plan).await?.map(|(plan, _)| plan))
+}
+
+/// A plan, and how many bytes its steps and the work for it have.
+async fn find_sized(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    plan: PlanId,
+) -> Result<Option<(PlanRecord, usize)>, Fault> {
+    let row: Option<PlanRow> = query(
+        "SELECT id, conversation, run_id, status, body, completed_at FROM plans
+         WHERE tenant = $1 AND user_id = $2 AND id = $3",
+    )
+    .bind((scope, plan.to_string()))
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some((_, conversation, run, status, body, completed_ms)) = row else { return Ok(None) };
+    let steps: Vec<PartRow> = query(
+        "SELECT plan_id, status, body, error FROM plan_steps WHERE tenant = $1 AND user_id = $2 AND plan_id = $3
+         ORDER BY number",
+    )
+    .bind((scope, plan.to_string()))
+    .fetch_all(&mut *connection)
+    .await?;
+    let work: Vec<PartRow> = query(
+        "SELECT plan_id, status, body, error FROM executions WHERE tenant = $1 AND user_id = $2 AND plan_id = $3
+         ORDER BY started_at, id",
+    )
+    .bind((scope, plan.to_string()))
+    .fetch_all(connection)
+    .await?;
+    let mut head = value(&body)?;
+    head["steps"] = Value::Array(Vec::new());
+    let read = Plan::of_value(&head).zip(PlanStatus::of_name(&status)).ok_or(RecordError::Plan)?;
+    let plan =
+        Plan { status: read.1, completed_ms, steps: steps.iter().map(step).collect::<Result<_, _>>()?, ..read.0 };
+    let bytes = steps.iter().chain(&work).map(|(_, _, body, _)| body.len()).sum();
+    let record = PlanRecord {
+        plan,
+        conversation: ConversationId::parse(&original(&conversation)).map_err(RecordError::from)?,
+        run: RunId::parse(&run).map_err(RecordError::from)?,
+        executions: work.iter().map(execution).collect::<Result<_, _>>()?,
+    };
+    Ok(Some((record, bytes)))
+}
+
+fn step((_, status, body, error): &PartRow) -> Result<Step, RecordError> {
+    let (step, status) = Step::of_value(&value(body)?).zip(StepStatus::of_name(status)).ok_or(RecordError::Plan)?;
+    Ok(Step { status, error: error.clone().or(step.error), ..step })
+}
+
+fn execution((_, status, body, error): &PartRow) -> Result<Execution, RecordError> {
+    let (work, status) =
+        Execution::of_value(&value(body)?).zip(StepStatus::of_name(status)).ok_or(RecordError::Plan)?;
+    Ok(Execution { status, error: error.clone().or(work.error), ..work })
+}
+
+fn value(body: &str) -> Result<Value, RecordError> {
+    json::value(body).map_err(|_| RecordError::Plan)
+}
