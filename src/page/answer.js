@@ -4,6 +4,7 @@
 import { MarkdownView } from "./markdown.js";
 import "./approval.js";
 import "./payload.js";
+import "./plan.js";
 import "./preview.js";
 import "./tools.js";
 import { copyButton, h, icon, iconButton } from "./dom.js";
@@ -26,6 +27,7 @@ class Answer extends HTMLElement {
   #text = null;
   #thought = null;
   #calls = new Map();
+  #plans = new Map();
   #sources = [];
   #loadPreview = null;
   #waits = "";
@@ -62,6 +64,10 @@ class Answer extends HTMLElement {
 
   /** @param {import("./client.js").ChatEvent} event What is said about it to those who listen, if anything. */
   take({ event, data }) {
+    if (data?.origin) {
+      this.#planOf(data.origin)?.call(event, data);
+      return;
+    }
     switch (event) {
       case "message_start":
         this.#closeText();
@@ -87,6 +93,21 @@ class Answer extends HTMLElement {
       case "tool_call_result":
         if (!this.#calls.has(data.tool_use_id)) this.#begin(data);
         this.#calls.get(data.tool_use_id).end(data.state ?? (data.is_error ? "failed" : "done"));
+        break;
+      case "plan_created":
+      case "plan_reviewed":
+      case "plan_held":
+      case "plan_finished":
+        this.addPlan(data.plan);
+        break;
+      case "step_started":
+      case "step_finished":
+        this.#plans.get(data.plan_id)?.step(data.step);
+        this.wait("Working");
+        break;
+      case "agent_started":
+      case "agent_finished":
+        (this.#plans.get(data.agent.plan_id) ?? this.#newPlan(data.agent.id)).agent(data.agent);
         break;
       case "workflow_preview":
       case "table_config_preview":
@@ -120,8 +141,10 @@ class Answer extends HTMLElement {
     }
   }
 
-  /** Messages of the past, all of one answer. @param {any[]} messages */
-  load(messages) {
+  /** Messages of the past, all of one answer, and the plans that were made meanwhile, oldest first: they stand behind the calls that
+   *  have made them. @param {any[]} messages @param {any[]} [plans] */
+  load(messages, plans = []) {
+    const left = [...plans];
     for (const { text, tool_calls: calls = [] } of messages) {
       this.#closeText();
       if (text) this.#append(text);
@@ -130,8 +153,15 @@ class Answer extends HTMLElement {
         const call = this.#row(id);
         call.load(name, state);
       }
+      if (calls.some(({ name }) => /plan/i.test(name))) left.splice(0, 1).forEach((plan) => this.addPlan(plan));
     }
+    left.forEach((plan) => this.addPlan(plan));
     this.finish();
+  }
+
+  /** A plan as it stands. @param {any} plan */
+  addPlan(plan) {
+    this.#newPlan(plan.id).plan = plan;
   }
 
   addPreview(preview, state) {
@@ -205,6 +235,23 @@ class Answer extends HTMLElement {
     this.#closeText();
     this.#closeThought();
     for (const call of this.#calls.values()) call.end("not_run");
+    for (const plan of this.#plans.values()) plan.settle();
+  }
+
+  /** The plan of that id, which is new where there is none. */
+  #newPlan(id) {
+    const known = this.#plans.get(id);
+    if (known) return known;
+    this.#closeText();
+    const element = document.createElement("sb-plan");
+    element.seen = this.seen;
+    this.#plans.set(id, element);
+    return this.#add(element);
+  }
+
+  /** Where a call is shown that the answering model has not made itself. */
+  #planOf({ plan_id: plan, agent_id: agent }) {
+    return this.#plans.get(plan ?? agent);
   }
 
   #add(element) {

@@ -36,6 +36,7 @@ export class Chat {
     thread.addEventListener("retry", () => this.#retry());
     thread.addEventListener("continue", () => this.#continue());
     thread.addEventListener("decide", (event) => this.#decide(event));
+    thread.addEventListener("drop-plan", (event) => this.#dropPlan(event.target, event.detail));
     thread.addEventListener("client-action", (event) => this.#act(event.detail));
     thread.addEventListener("reconnect", (event) => this.#reattach(event.target));
     // What cannot be sent now stays where it was written.
@@ -348,6 +349,18 @@ export class Chat {
   }
 
   /** The screen that this action belongs to is not here, unless somebody has built the page into one. */
+  /** A plan that waits is not carried out any more; perhaps another one is made instead. */
+  async #dropPlan(element, { id, say }) {
+    try {
+      await this.#client.dropPlan(id);
+    } catch (error) {
+      this.#banner.show(`The plan was not dropped: ${error.message}`, { label: "Close", action: () => this.#banner.hide(), now: true });
+      return;
+    }
+    element.drop();
+    if (say) this.send(say);
+  }
+
   #act(action) {
     const handled = !document.dispatchEvent(new CustomEvent("switchboard-action", { detail: action, cancelable: true }));
     if (!handled) this.#banner.show(`“${action.label}” is something that the application does; this page cannot.`,

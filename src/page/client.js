@@ -10,6 +10,13 @@
  *   fraction?: number}}} ToolCallProgress
  * @typedef {{event: "tool_call_result", data: {tool_use_id: string, name: string, is_error: boolean,
  *   state?: "unknown"}}} ToolCallResult
+ * @typedef {{number: number, kind: string, description: string, by_agent: boolean, tools: string[], needs: number[],
+ *   status: string, result: any, error: string|null}} PlanStep
+ * @typedef {{id: string, objective: string, mode: string, status: string, steps: PlanStep[],
+ *   review: {verdict: string, notes: string}|null}} Plan
+ * @typedef {{event: "plan_created"|"plan_reviewed"|"plan_held"|"plan_finished", data: {plan: Plan}}} PlanEvent
+ * @typedef {{event: "step_started"|"step_finished", data: {plan_id: string, step: PlanStep}}} StepEvent
+ * @typedef {{event: "agent_started"|"agent_finished", data: {agent: object}}} AgentEvent
  * @typedef {{event: "workflow_preview", data: {preview_id: string, description: string, workflow: object,
  *   is_update: boolean, workflow_id?: string}}} WorkflowPreview
  * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
@@ -25,7 +32,7 @@
  * @typedef {{event: "resync", data: {run: RunInfo}}} Resync Made here: events are missing before this one; read the
  *   conversation again when the run is over.
  * @typedef {{id: string} & (MessageStart|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
- *   WorkflowPreview|TablePreview|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
+ *   PlanEvent|StepEvent|AgentEvent|WorkflowPreview|TablePreview|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
  *   other names may come and are to be ignored. `id` is "" where the stream has no numbers.
  *
  * @typedef {"connecting"|"streaming"|"reconnecting"|"ended"} ConnectionState
@@ -197,6 +204,12 @@ export class Switchboard {
 
   /** @param {string} id */
   preview(id) { return this.json("GET", `v1/agent/previews/${enc(id)}`); }
+
+  /** The newest plans of a conversation. @param {string} id */
+  plans(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}/plans`); }
+
+  /** Drops a plan that waits. @param {string} id */
+  dropPlan(id) { return this.json("DELETE", `v1/agent/plans/${enc(id)}`); }
 
   approvals() { return this.json("GET", "v1/agent/approvals"); }
 

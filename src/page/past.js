@@ -23,7 +23,11 @@ export class Past {
   /** A conversation (its newest parts), its run where one goes on, and else the last one; and what waits in it for a decision.
    *  @param {string} id */
   async read(id, parts = 1) {
-    const [view, { items }] = await Promise.all([this.#newest(id, parts), this.#client.approvals().catch(() => ({ items: [] }))]);
+    const none = () => ({ items: [] });
+    const [view, { items }, { items: plans }] = await Promise.all([
+      this.#newest(id, parts), this.#client.approvals().catch(none), this.#client.plans(id).catch(none),
+    ]);
+    view.plans = plans;
     const waiting = items.filter((item) => item.conversation_id === id).reverse();
     const runId = view.live_run_id ?? remembered(id);
     const run = runId ? await this.#client.run(runId).catch(() => null) : null;
@@ -76,7 +80,8 @@ export class Past {
         this.#thread.question(question.text ?? "", question.id);
       } else {
         answer = this.#newAnswer(runOf(said.at(-1)));
-        answer.load(said);
+        const runs = new Set(said.map(runOf));
+        answer.load(said, view.plans?.filter((plan) => runs.has(plan.run_id)).reverse());
       }
     }
     if (isLive || shown.length === 0) return;
