@@ -3,7 +3,7 @@
 
 use super::scene::{Scene, Script};
 use super::words::Clause;
-use super::{building, rules, tables};
+use super::{building, planning, rules, tables};
 
 /// Something that a request may want.
 pub(super) struct Intent {
@@ -60,6 +60,8 @@ use Run::{All, List, One, Rest};
 pub(super) const INTENTS: &[Intent] = &[
     line(CREATE, &[RULE], "preview_workflow", Rest(SENTENCE), "create a workflow that alerts when stock is low"),
     line(&["alert", "email", "warn"], &[WHEN], "preview_workflow", Rest(SENTENCE), ""),
+    line(&["plan"], &[], "create_plan", Rest(planning::look_around), "plan a look at my rules and alerts"),
+    line(&["carry"], &[], "create_plan", Rest(planning::carry_out), ""),
     line(ADD, &[], "preview_workflow", One(building::add), "add an email to ops@example.com"),
     line(CHANGE, &[RULE], "get_workflow_rule", One(rules::refuse), ""),
     line(&["who"], &[ALERTED], "explain_workflow_node", One(rules::who_is_alerted), "who gets alerted?"),

@@ -14,6 +14,7 @@ mod answer;
 mod any_tool;
 mod building;
 mod intents;
+mod planning;
 mod rules;
 mod say;
 mod scene;
