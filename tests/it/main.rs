@@ -54,6 +54,8 @@ mod openai;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 mod profiles;
 #[cfg(test)]
 mod protocol;

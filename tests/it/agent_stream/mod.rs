@@ -1,6 +1,7 @@
 //! The `agent-stream` protocol at the boundary, over the set of `config/samples/buildos` as it is: what a client sends,
 //! and what a reader as strict as the protocol finds in the stream.
 
+mod plans;
 mod refusals;
 mod sessions;
 mod turns;
@@ -46,19 +47,24 @@ pub fn project(request: &Request) -> Option<Answer> {
 impl Set {
     /// The set with a model that says `turns`.
     pub async fn playing(turns: impl IntoIterator<Item = Script>) -> Self {
+        let model = Upstream::script(turns.into_iter().map(Script::answer)).await;
+        Self::over(model, Upstream::choosing(project).await, &[]).await
+    }
+
+    /// The set over these, with further settings.
+    pub async fn over(model: Upstream, backend: Upstream, more: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let set = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/samples/buildos");
         copy(&set, &data.path().join("config"));
-        let model = Upstream::script(turns.into_iter().map(Script::answer)).await;
-        let backend = Upstream::choosing(project).await;
         let (model_url, backend_url) = (format!("{}/v1", model.url()), backend.url());
-        let settings = [
+        let mut settings = vec![
             ("LLM__PROVIDER", "openai"),
             ("LLM__OPENAI__BASE_URL", model_url.as_str()),
             ("BACKEND__BASE_URL", backend_url.as_str()),
             ("BACKENDS__DATA__BASE_URL", backend_url.as_str()),
             ("BACKENDS__WEB__BASE_URL", backend_url.as_str()),
         ];
+        settings.extend_from_slice(more);
         Self { s: Scripted { app: TestApp::start_in(data, &settings).await, model }, backend }
     }
 

@@ -4,6 +4,7 @@
 mod disk;
 mod kills;
 mod mixed;
+mod plans;
 pub mod replicas;
 mod shutdown;
 

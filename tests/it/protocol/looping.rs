@@ -174,7 +174,7 @@ async fn the_prompt_is_assembled_from_its_blocks_and_the_screen() {
     assert!(system[1].starts_with(block("tables/role.md").trim()));
     assert!(!system[1].contains("```json\n{\"workflow_id\""));
     let offered: Vec<usize> = s.model.requests().iter().map(|r| r.json()["tools"].as_array().unwrap().len()).collect();
-    assert_eq!(offered, [17, 12]);
+    assert_eq!(offered, [18, 12]);
 }
 
 #[tokio::test]
