@@ -13,9 +13,12 @@
 //!
 //! **Invariant:** nothing here names a vendor, a wire, a database, a product or an SSE event.
 
+pub mod clarify;
+pub mod lenient;
 pub mod offer;
 pub mod plans;
 pub mod ports;
 pub mod prompt;
+pub mod recap;
 pub mod spend;
 pub mod turn;

@@ -11,10 +11,12 @@ use super::cost::Cost;
 use super::fate::{CallError, CallFate};
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
+use super::operation::Operation;
 use super::payload::Payload;
 use super::place::{Mover, Place};
 use super::plan::{CallOrigin, PlanEvent};
 use super::run::{RunRecord, RunState};
+use super::state::StateEvent;
 use super::stream::Usage;
 use super::tool::{Progress, ToolCall, ToolInput};
 
@@ -33,6 +35,8 @@ pub enum AgentEvent {
         /// Whether the focus is another one.
         is_refocused: bool,
     },
+    /// The state of the conversation, where its profile has it told.
+    State(Box<StateEvent>),
     /// A model call begins; counted from 0.
     TurnStarted {
         /// The turn's number.
@@ -114,6 +118,8 @@ pub enum AgentEvent {
         /// The text for the model; empty where no reader may see it.
         result: Arc<str>,
     },
+    /// What a call is about to do to a thing that its user knows, or has done; follows its readiness, or its result.
+    Operation(Box<Operation>),
     /// Something for the client's screen; follows its call's result.
     Artifact(Box<Artifact>),
     /// A payload that was kept; follows its call's result, or the text in which the model wrote it.
@@ -183,6 +189,7 @@ impl AgentEvent {
             Self::Cancelled => Some(RunState::Cancelled),
             Self::Interrupted => Some(RunState::Interrupted),
             Self::PlaceChanged { .. }
+            | Self::State(_)
             | Self::TurnStarted { .. }
             | Self::TurnEnded { .. }
             | Self::TextDelta { .. }
@@ -193,6 +200,7 @@ impl AgentEvent {
             | Self::ToolCallHeld { .. }
             | Self::CallDecided { .. }
             | Self::ToolCallFinished { .. }
+            | Self::Operation(_)
             | Self::Artifact(_)
             | Self::Payload(_)
             | Self::Plan(_)

@@ -6,6 +6,7 @@ use super::ids::{ConversationId, MessageId};
 use super::model::ModelWish;
 use super::place::PlaceUpdate;
 use super::screen::ScreenState;
+use super::state::Recap;
 use super::tool::ToolDef;
 
 /// One chat turn as the client requested it, already validated.
@@ -105,6 +106,8 @@ pub struct RunOptions {
     pub context: Option<ScreenState>,
     /// What it changes of the conversation's place.
     pub place: PlaceUpdate,
+    /// What the turn before was about, as the client says it; untrusted.
+    pub recap: Option<Recap>,
     /// The client's choice of the model and its options, where it does not leave them to the profile.
     pub model: ModelWish,
     /// Whether it goes on when its client goes away; the profile says where the request does not.

@@ -116,6 +116,15 @@ impl Place {
         Self { context_type: moved.context_type, entity: moved.entity, focus: None }
     }
 
+    /// A sentence about a move to it.
+    pub fn arrival(&self) -> String {
+        let (id, name) = match &self.entity {
+            Some(entity) => (entity.id.as_str(), entity.name.as_deref().unwrap_or_default()),
+            None => ("", ""),
+        };
+        format!("Context shifted to {} for \"{name}\" (ID: {id})", self.context_type)
+    }
+
     /// The place as templates see it.
     pub fn value(&self) -> Value {
         json!({

@@ -6,6 +6,15 @@ use super::ids::{ConversationId, RunId};
 use super::stream::Usage;
 use super::tool::ToolCall;
 
+/// Who has no use for a run any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CancelledBy {
+    /// Its user.
+    User,
+    /// The next message of its conversation, which takes its place.
+    NextMessage,
+}
+
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunState {

@@ -302,21 +302,23 @@ impl Config {
     }
 
     /// The settings that name a model for a job, each with what it says.
-    fn helper_names(&self) -> [(&'static str, &str); 4] {
-        let Helpers { plan, review, executor } = &self.helpers;
+    fn helper_names(&self) -> [(&'static str, &str); 6] {
+        let Helpers { plan, review, executor, clarify, title } = &self.helpers;
         [
             ("runs.summary_model", &self.runs.summary_model),
             ("helpers.plan", plan),
             ("helpers.review", review),
             ("helpers.executor", executor),
+            ("helpers.clarify", clarify),
+            ("helpers.title", title),
         ]
     }
 
     /// The models that do the jobs beside runs.
     pub fn jobs(&self) -> Jobs {
-        let [summary, plan, review, executor] =
+        let [summary, plan, review, executor, clarify, title] =
             self.helper_names().map(|(key, name)| check::helper(self, key, name, &mut Vec::new()));
-        Jobs { summary, plan, review, executor }
+        Jobs { summary, plan, review, executor, clarify, title }
     }
 
     /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not

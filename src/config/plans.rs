@@ -50,6 +50,10 @@ pub struct Helpers {
     pub review: String,
     /// Carries out steps and tasks.
     pub executor: String,
+    /// Says whether an assistant knows enough to begin.
+    pub clarify: String,
+    /// Gives conversations their labels.
+    pub title: String,
 }
 
 /// The models of all jobs beside runs.
@@ -63,16 +67,21 @@ pub struct Jobs {
     pub review: Helper,
     /// See [`Helpers`].
     pub executor: Helper,
+    /// See [`Helpers`].
+    pub clarify: Helper,
+    /// See [`Helpers`].
+    pub title: Helper,
 }
 
 impl Jobs {
     /// All of them.
-    pub fn all(&self) -> [&Helper; 4] {
-        [&self.summary, &self.plan, &self.review, &self.executor]
+    pub fn all(&self) -> [&Helper; 6] {
+        [&self.summary, &self.plan, &self.review, &self.executor, &self.clarify, &self.title]
     }
 
-    /// Those around plans.
-    pub fn of_plans(&self) -> context::Helpers {
-        context::Helpers { plan: self.plan.clone(), review: self.review.clone(), executor: self.executor.clone() }
+    /// Those within runs.
+    pub fn of_runs(&self) -> context::Helpers {
+        let Self { summary: _, plan, review, executor, clarify, title: _ } = self.clone();
+        context::Helpers { plan, review, executor, clarify }
     }
 }

@@ -15,8 +15,10 @@ mod frame;
 mod json;
 pub mod ndjson;
 pub mod openai_chat;
+mod operation;
 mod plans;
 pub mod reply;
+mod state;
 
 use bytes::BytesMut;
 use http::HeaderMap;

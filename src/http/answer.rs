@@ -304,6 +304,7 @@ impl AnswerSoFar {
                     .artifacts
                     .push(ArtifactBody { kind: artifact.kind.to_string(), payload: artifact.payload.clone() }),
                 AgentEvent::PlaceChanged { .. }
+                | AgentEvent::State(_)
                 | AgentEvent::TurnEnded { .. }
                 | AgentEvent::ThinkingDelta { .. }
                 | AgentEvent::ToolCallStarted { .. }
@@ -312,6 +313,7 @@ impl AnswerSoFar {
                 | AgentEvent::ToolCallHeld { .. }
                 | AgentEvent::CallDecided { .. }
                 | AgentEvent::ToolCallFinished { .. }
+                | AgentEvent::Operation(_)
                 | AgentEvent::Plan(_)
                 | AgentEvent::Within(_)
                 | AgentEvent::RoundEnded

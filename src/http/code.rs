@@ -101,6 +101,8 @@ pub enum Code {
     ExportQuotaExceeded,
     /// As many runs are live as this server takes.
     AtCapacity,
+    /// A job is for a helper that is switched off.
+    HelperOff,
     /// The server has no memory left for this now.
     MemoryExhausted,
     /// The database does not answer.
@@ -109,7 +111,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -155,6 +157,7 @@ impl Code {
         Self::StorageQuotaExceeded,
         Self::ExportQuotaExceeded,
         Self::AtCapacity,
+        Self::HelperOff,
         Self::MemoryExhausted,
         Self::StoreUnavailable,
     ];
@@ -207,6 +210,7 @@ impl Code {
             Self::StorageQuotaExceeded => "storage_quota_exceeded",
             Self::ExportQuotaExceeded => "export_quota_exceeded",
             Self::AtCapacity => "at_capacity",
+            Self::HelperOff => "helper_off",
             Self::MemoryExhausted => "memory_exhausted",
             Self::StoreUnavailable => "store_unavailable",
         }
@@ -258,6 +262,7 @@ impl Code {
             | Self::SaveUnconfirmed
             | Self::EventsUnavailable
             | Self::KeysUnavailable
+            | Self::HelperOff
             | Self::StoreUnavailable => None,
         }
     }
@@ -285,6 +290,7 @@ impl Code {
             // The save may have been done: it is not sent again unseen.
             Self::SaveUnconfirmed
             | Self::BeginUnconfirmed
+            | Self::HelperOff
             | Self::ConversationQuotaExceeded
             | Self::StorageQuotaExceeded
             | Self::MalformedJson

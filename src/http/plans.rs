@@ -39,6 +39,8 @@ pub(super) struct PlanBody {
     conversation_id: String,
     /// The run that has made it, or that carries it out.
     run_id: String,
+    /// The call that has done so.
+    call_id: String,
     objective: String,
     /// `draft`, `held`, `executing`, `completed`, `completed_with_errors`, `failed` or `cancelled`.
     status: &'static str,
@@ -123,6 +125,7 @@ impl PlanBody {
             id: plan.id.to_string(),
             conversation_id: conversation.to_string(),
             run_id: run.to_string(),
+            call_id: plan.call.to_string(),
             objective: plan.objective,
             status: plan.status.name(),
             mode: plan.mode.name(),

@@ -10,6 +10,8 @@ pub const AGENT_RUN: &str = "agent.run";
 pub const AGENT_TURN: &str = "agent.turn";
 /// A summary of what no longer fits, made after a run.
 pub const AGENT_SUMMARY: &str = "agent.summary";
+/// See [`super::spans::agent_labels`].
+pub const AGENT_LABELS: &str = "agent.labels";
 /// A model's answer, with all tries and fallbacks before its first token.
 pub const LLM_CHAT: &str = "llm.chat";
 /// A tool's call.

@@ -63,6 +63,11 @@ pub fn agent_summary(run: &impl Display, conversation: &impl Display) -> Span {
     info_span!(names::AGENT_SUMMARY, run.id = %run, conversation.id = %conversation)
 }
 
+/// Labels of a conversation that are made.
+pub fn agent_labels(conversation: &impl Display) -> Span {
+    info_span!(names::AGENT_LABELS, conversation.id = %conversation)
+}
+
 /// A model's answer. The model is known when it begins to answer; see [`answered_by`].
 pub fn llm_chat() -> Span {
     info_span!(names::LLM_CHAT, gen_ai.provider.name = Empty, gen_ai.request.model = Empty)

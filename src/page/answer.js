@@ -144,7 +144,7 @@ class Answer extends HTMLElement {
   /** Messages of the past, all of one answer, and the plans that were made meanwhile, oldest first: they stand behind the calls that
    *  have made them. @param {any[]} messages @param {any[]} [plans] */
   load(messages, plans = []) {
-    const left = [...plans];
+    const ofCall = new Map(plans.map((plan) => [plan.call_id || plan.id, plan]));
     for (const { text, tool_calls: calls = [] } of messages) {
       this.#closeText();
       if (text) this.#append(text);
@@ -153,9 +153,13 @@ class Answer extends HTMLElement {
         const call = this.#row(id);
         call.load(name, state);
       }
-      if (calls.some(({ name }) => /plan/i.test(name))) left.splice(0, 1).forEach((plan) => this.addPlan(plan));
+      for (const { id } of calls) {
+        if (ofCall.has(id)) this.addPlan(ofCall.get(id));
+        ofCall.delete(id);
+      }
     }
-    left.forEach((plan) => this.addPlan(plan));
+    // Those of calls that the history has not.
+    for (const plan of ofCall.values()) this.addPlan(plan);
     this.finish();
   }
 

@@ -18,13 +18,14 @@ use super::{Runs, StartError};
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::store::{BeginError, MostRuns, RequestKey};
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::summaries::HistoryBound;
 use crate::agent::turn::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{OnBusy, RunInput, RunOptions, Screen};
 use crate::chat::model::ModelChoice;
-use crate::chat::run::RunRecord;
+use crate::chat::run::{CancelledBy, RunRecord};
 use crate::observe::ambient;
 use crate::observe::within::outermost;
 
@@ -143,7 +144,7 @@ impl Runs {
                     };
                     patience = Some(until);
                     if on_busy == OnBusy::Interrupt {
-                        self.cancel(&owner, running).await.map_err(BeginError::from)?;
+                        self.cancel_by(&owner, running, CancelledBy::NextMessage).await.map_err(BeginError::from)?;
                     }
                     if !self.ends_before(&owner, running, until).await {
                         return Err(BeginError::Busy { running }.into());
@@ -250,7 +251,10 @@ impl Runs {
             replica: self.replica.clone(),
             lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
-            history_bytes: self.settings.history_bytes,
+            history: HistoryBound {
+                bytes: self.settings.history_bytes,
+                by_summary: requested.profile.context.is_some(),
+            },
             most: self.most(),
             admission: self.admission.clone(),
             summaries: self.summaries.clone(),

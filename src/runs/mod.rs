@@ -7,11 +7,13 @@
 
 mod admission;
 mod begin;
+mod busy;
 pub mod chain;
 pub mod config;
 mod decided;
 mod interest;
 mod keeper;
+mod labels;
 mod live;
 pub mod log;
 mod pulse;
@@ -21,7 +23,7 @@ pub mod starts;
 mod summary;
 mod task;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -32,17 +34,20 @@ use tracing::Instrument;
 use crate::agent::offer::menu::NotOffered;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
-use crate::agent::ports::conversations::SummaryStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::places::PlaceStore;
+use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store::{BeginError, RunStore};
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::summaries::SummaryStore;
 use crate::agent::turn::context::Agent;
 use crate::agent::turn::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::Screen;
-use crate::chat::run::{RunRecord, RunState};
+use crate::chat::model::Helper;
+use crate::chat::run::{CancelledBy, RunRecord, RunState};
+use crate::chat::session::Session;
 
 pub use decided::Decided;
 pub use pulse::Stuck;
@@ -52,6 +57,7 @@ pub use summary::Summariser;
 
 use admission::Admission;
 use config::Settings;
+use labels::Labelling;
 use live::LiveRuns;
 use log::ring::{Reader, Sees};
 use log::{EventLog, LogError};
@@ -79,6 +85,7 @@ pub struct Runs {
     starts: Starts,
     seats: Arc<Seats>,
     summaries: Arc<Summaries>,
+    labelling: Arc<Labelling>,
     /// This process's name among the replicas.
     replica: String,
     live: Arc<LiveRuns>,
@@ -108,6 +115,10 @@ pub struct Parts {
     pub summaries: Arc<dyn SummaryStore>,
     /// Writes them.
     pub summariser: Summariser,
+    /// What labels are made of.
+    pub sessions: Arc<dyn SessionStore>,
+    /// Writes labels.
+    pub labeller: Helper,
     /// Where conversations are.
     pub places: Arc<dyn PlaceStore>,
     /// The rules.
@@ -195,7 +206,8 @@ pub enum AttachError {
 impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
-        let Parts { agent, store, approvals, leases, log, summaries, summariser, places, settings, starts } = parts;
+        let Parts { agent, store, approvals, leases, log, summaries, summariser, .. } = parts;
+        let Parts { sessions, labeller, places, settings, starts, .. } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -203,7 +215,16 @@ impl Runs {
             history_bytes: settings.history_bytes,
             tasks: tasks.clone(),
             draining: draining.clone(),
-            busy: Mutex::default(),
+            busy: Arc::default(),
+        };
+        let labelling = Labelling {
+            sessions,
+            places: places.clone(),
+            writer: labeller,
+            agent: agent.clone(),
+            tasks: tasks.clone(),
+            draining: draining.clone(),
+            busy: Arc::default(),
         };
         let runs = Arc::new(Self {
             agent,
@@ -216,6 +237,7 @@ impl Runs {
             settings,
             starts,
             summaries: Arc::new(summaries),
+            labelling: Arc::new(labelling),
             replica,
             live: Arc::default(),
             tasks,
@@ -325,13 +347,28 @@ impl Runs {
         Ok(Attached::new(of, Reader::new(ring, next, Sees::Kept), (seat, hold), is_over))
     }
 
+    /// Whether anybody labels conversations.
+    pub fn labels(&self) -> bool {
+        self.labelling.is_on()
+    }
+
+    /// Has a conversation labelled behind the scenes; whether that will be tried.
+    pub fn label(&self, owner: &Owner, session: &Session) -> bool {
+        self.labelling.is_on() && self.labelling.queue(session, (owner.clone(), session.id.clone()))
+    }
+
     /// Cancels a run wherever it runs, and returns it as it is after that; `None` when the owner has no such run. A run
     /// that has ended stays as it is.
     ///
     /// # Errors
     /// When the store failed.
     pub async fn cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
-        let Some(record) = self.store.request_cancel(owner, run).await? else { return Ok(None) };
+        self.cancel_by(owner, run, CancelledBy::User).await
+    }
+
+    /// The same, by anybody.
+    async fn cancel_by(&self, owner: &Owner, run: RunId, by: CancelledBy) -> Result<Option<RunRecord>, StoreError> {
+        let Some(record) = self.store.request_cancel(owner, run, by).await? else { return Ok(None) };
         if !record.state.is_live() {
             return Ok(Some(record));
         }

@@ -14,9 +14,10 @@ use super::summary::Summaries;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, Used,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, RunStore, StateLeft, Used,
 };
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::summaries::HistoryBound;
 use crate::agent::turn::context::Agent;
 use crate::agent::turn::run::Run;
 use crate::agent::turn::stop::StopReason;
@@ -48,7 +49,7 @@ pub(super) struct Task {
     pub(super) replica: String,
     pub(super) lease_ms: i64,
     pub(super) queue: Option<u32>,
-    pub(super) history_bytes: usize,
+    pub(super) history: HistoryBound,
     pub(super) most: MostRuns,
     pub(super) admission: Arc<Admission>,
     pub(super) summaries: Arc<Summaries>,
@@ -87,7 +88,7 @@ impl Task {
             request_id: &request.id,
             replica: &self.replica,
             lease_ms: self.lease_ms,
-            history_bytes: self.history_bytes,
+            history: self.history,
             most: self.most,
         };
         let since = std::time::Instant::now();
@@ -130,11 +131,12 @@ impl Task {
             profile: requested.profile.clone(),
             model: requested.model.clone(),
             details: requested.options.details,
+            recap: requested.options.recap.clone(),
             client_tools: requested.options.client_tools.clone(),
             start,
         };
-        agent.drive(run, &*live, &live.stop).await;
-        summaries.after(live.id, of, &requested.model);
+        let keep = agent.drive(run, &*live, &live.stop).await;
+        summaries.after(live.id, of, &requested.model, keep);
     }
 
     /// Begins when few others do, so that those who begin do not hold up those who end.
@@ -149,7 +151,7 @@ impl Task {
     /// Waits until the runs before this one have ended; the terminal event when this one ends first.
     async fn turn(&self) -> Result<RunStart, AgentEvent> {
         loop {
-            match self.store.promote(self.live.id, self.history_bytes).await {
+            match self.store.promote(self.live.id, self.history).await {
                 Ok(Some(start)) => return Ok(start),
                 Ok(None) => {}
                 Err(StoreError::RunEnded) => return Err(self.ended_elsewhere().await),
@@ -200,7 +202,15 @@ impl Task {
             helped: &[],
             has_plans: false,
         };
-        let end = RunEnd { state, error, answer: None, approvals: &[], left: &[], last_event_id: self.live.next_id() };
+        let end = RunEnd {
+            state,
+            error,
+            answer: None,
+            approvals: &[],
+            left: &[],
+            state_left: StateLeft::default(),
+            last_event_id: self.live.next_id(),
+        };
         match self.store.finish_run(self.live.id, nothing, end).await {
             // One that another process has ended meanwhile has its end.
             Ok(()) | Err(StoreError::RunEnded) => {}

@@ -47,9 +47,10 @@ use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::audit::{AuditRecord, AuditStore};
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::conversations::{ConversationStore, ExportStore, SummaryStore};
+use crate::agent::ports::conversations::{ConversationStore, ExportStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
+use crate::agent::ports::names::NameStore;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::places::PlaceStore;
@@ -58,6 +59,7 @@ use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::summaries::SummaryStore;
 use crate::agent::ports::usage::UsageStore;
 pub use redact::names_a_secret;
 
@@ -131,6 +133,7 @@ pub trait Store:
     + PreviewClaims
     + ApprovalStore
     + PayloadStore
+    + NameStore
     + PinStore
     + UsageStore
     + AuditStore

@@ -1,7 +1,8 @@
-//! The place of a conversation as a row has it: JSON text.
+//! The place of a conversation, and what its runs leave of its state, as a row has them: JSON text.
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -45,6 +46,22 @@ pub(super) fn decode_place(text: &str) -> Result<Place, RecordError> {
     let focus = focus.map(|raw| ScreenState::parse(raw.get()).ok_or(RecordError::Context)).transpose()?;
     let entity = entity_id.map(|id| Entity { id: id.into_owned(), name: entity_name.map(Cow::into_owned) });
     Ok(Place { context_type: context_type.into_owned(), entity, focus })
+}
+
+/// The text of what a run leaves of the state.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_state<T: Serialize>(state: Option<&T>) -> Result<Option<String>, RecordError> {
+    state.map(serde_json::to_string).transpose().map_err(RecordError::json("state"))
+}
+
+/// The same in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_state`] wrote.
+pub(super) fn decode_state<T: DeserializeOwned>(text: Option<&str>) -> Result<Option<T>, RecordError> {
+    text.map(serde_json::from_str).transpose().map_err(RecordError::json("state"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::scope::original;
 use crate::chat::cost::Cost;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::run::{RunRecord, RunState};
+use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::stream::Usage;
 
 /// Where the run `r` stands. Version 1 may also finish a run that it had begun before its schema was brought up to
@@ -150,4 +150,12 @@ pub(super) fn column(count: u64) -> i64 {
 /// The count in a column.
 pub(super) fn tokens(column: i64) -> u64 {
     u64::try_from(column).unwrap_or_default()
+}
+
+/// The column of who has requested a cancel; 0 is nobody.
+pub(super) const fn cancel_requested(by: CancelledBy) -> i64 {
+    match by {
+        CancelledBy::User => 1,
+        CancelledBy::NextMessage => 2,
+    }
 }

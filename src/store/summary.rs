@@ -1,6 +1,7 @@
 //! Where a summary ends: which runs of a branch are old enough for one; and a summary as it is stored.
 
 use super::record_error::RecordError;
+use crate::agent::ports::summaries::Keep;
 
 /// A summary as JSON text, which holds any character in every database.
 ///
@@ -24,22 +25,28 @@ pub(super) struct Sized {
     pub(super) run_seq: i64,
     /// Of its messages on the branch, as stored.
     pub(super) bytes: usize,
+    /// Of user and model among them.
+    pub(super) messages: usize,
     /// Whether all its messages are on the branch: a summary of a run stands for all of it.
     pub(super) is_whole: bool,
 }
 
-/// The last run that the next summary covers, of the runs that none covers yet, oldest first; `None` when they fit into
-/// `history_bytes` or none can be covered.
+/// The last run that the next summary covers, of the runs that none covers yet, oldest first; `None` where all are to be
+/// read or none can be covered.
 ///
-/// The newest run stays in any case, and those before it that fit half of the bytes with it, so that one summary serves
-/// several runs. A summary covers no more than `history_bytes` at once, so that it can be made; the rest comes next.
-pub(super) fn cut(runs: &[Sized], history_bytes: usize) -> Option<i64> {
+/// The newest run stays in any case, and those that `keep` says. A summary covers no more than its bytes at once, so that
+/// it can be made; the rest comes next.
+pub(super) fn cut(runs: &[Sized], keep: Keep) -> Option<i64> {
     let sum = |runs: &[Sized]| runs.iter().fold(0_usize, |sum, run| sum.saturating_add(run.bytes));
-    if sum(runs) <= history_bytes {
-        return None;
-    }
+    let history_bytes = if keep.bytes == 0 { usize::MAX } else { keep.bytes };
     let newest = runs.len().checked_sub(1)?;
-    let stay = (0..newest).find(|first| sum(&runs[*first..]) <= history_bytes / 2).unwrap_or(newest);
+    let messages = |runs: &[Sized]| runs.iter().map(|run| run.messages).sum::<usize>();
+    let by_messages = keep.messages.and_then(|most| (1..=newest).rfind(|first| messages(&runs[*first..]) >= most));
+    let stay = match by_messages {
+        Some(first) => first,
+        None if sum(runs) <= history_bytes => return None,
+        None => (0..newest).find(|first| sum(&runs[*first..]) <= history_bytes / 2).unwrap_or(newest),
+    };
     let old = &runs[..stay];
     let ends = || old.iter().enumerate().filter(|(_, run)| run.is_whole);
     let within = ends().rfind(|(at, _)| sum(&old[..=*at]) <= history_bytes);
@@ -48,13 +55,14 @@ pub(super) fn cut(runs: &[Sized], history_bytes: usize) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sized, cut};
+    use super::{Keep, Sized, cut};
 
     /// Runs numbered from 0; a negative size is a run that is only there in part.
     fn runs(sizes: &[i64]) -> Vec<Sized> {
         let sized = sizes.iter().enumerate().map(|(at, size)| Sized {
             run_seq: i64::try_from(at).unwrap(),
             bytes: usize::try_from(size.abs()).unwrap(),
+            messages: 2,
             is_whole: *size >= 0,
         });
         sized.collect()
@@ -76,7 +84,23 @@ mod tests {
             (&[-90, 90], None, "and where there is no other, there is none"),
         ];
         for (sizes, expected, reason) in rows {
-            assert_eq!(cut(&runs(sizes), 100), expected, "{reason}");
+            assert_eq!(cut(&runs(sizes), Keep { bytes: 100, messages: None }), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn so_many_messages_stay_and_whole_runs_are_covered() {
+        let rows = [
+            (&[1; 8][..], 10, 0, Some(2), "five runs of two messages stay"),
+            (&[1; 8], 9, 0, Some(2), "and where a run is cut by the number, it stays"),
+            (&[1; 5], 10, 0, None, "all of them stay"),
+            (&[1; 2], 0, 0, Some(0), "the newest run stays in any case"),
+            (&[1; 1], 0, 0, None, "also alone"),
+            (&[60, 60, 60, 1], 2, 100, Some(0), "no more than the bytes at once"),
+            (&[60, 60, 60, 1], 20, 100, Some(0), "where all would stay and do not fit, the bytes decide"),
+        ];
+        for (sizes, messages, bytes, expected, reason) in rows {
+            assert_eq!(cut(&runs(sizes), Keep { bytes, messages: Some(messages) }), expected, "{reason}");
         }
     }
 }

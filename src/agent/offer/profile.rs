@@ -6,9 +6,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::menu::Menu;
+use crate::agent::clarify::Gate;
 use crate::agent::ports::previews::PreviewRights;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
+use crate::agent::recap::RecapKinds;
 use crate::chat::caller::Caller;
 use crate::chat::input::Screen;
 use crate::chat::preview::Origin;
@@ -60,6 +62,12 @@ pub struct Profile {
     pub planning: Option<Planning>,
     /// The assistants that its model may give tasks to; `None`: none.
     pub delegation: Option<Delegation>,
+    /// How much of a conversation a model reads before its older part is summarised; `None`: what `limits` say.
+    pub context: Option<ContextBudget>,
+    /// What runs leave behind of what they were about; `None`: nothing.
+    pub recap: Option<Arc<RecapKinds>>,
+    /// Whether its users are asked first, and what; `None`: they are not.
+    pub clarify: Option<Arc<Gate>>,
     /// The types of payloads that tools make here, and that the model may write.
     pub payload_types: Vec<PayloadType>,
     /// Actions that the front end can carry out when they are suggested.
@@ -136,6 +144,17 @@ pub struct Selection {
     pub core: Vec<String>,
     /// How many others are offered at most: those that fit the message best.
     pub most: usize,
+}
+
+/// How much of a conversation a model reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextBudget {
+    /// Estimated tokens. Beyond them the older part is summarised after the run.
+    pub tokens: u64,
+    /// The newest messages, which no summary stands for.
+    pub keep_messages: usize,
+    /// From so many percent on it is nearly full.
+    pub near_percent: u64,
 }
 
 /// Plans that a model may make.

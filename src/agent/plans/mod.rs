@@ -2,7 +2,6 @@
 //! the work.
 
 pub mod check;
-pub mod lenient;
 pub mod mistakes;
 pub mod read;
 pub mod tools;

@@ -106,6 +106,8 @@ pub struct ChatRun {
     pub state: RunState,
     /// Why it failed.
     pub error: Option<Failure>,
+    /// Whether the next message of its conversation was what cancelled it.
+    pub is_superseded: bool,
     /// Its messages as the model saw them; the first is the user's, or the server's instead.
     pub messages: Vec<Message>,
     /// Whether the server wrote the first message, to go on with another run or to tell of a decision: users do not see

@@ -6,6 +6,7 @@ use super::conversations::ConversationHead;
 use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
+use crate::chat::labels::Labels;
 use crate::chat::place::{Place, PlaceUpdate};
 
 /// Opens conversations, and changes what they have apart from their runs.
@@ -40,6 +41,12 @@ pub trait PlaceStore: Send + Sync {
         id: &ConversationId,
         changes: &Changes,
     ) -> Result<Option<ConversationHead>, StoreError>;
+
+    /// Labels a conversation that has a run; another one stays as it is.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError>;
 }
 
 /// What is changed of a conversation.

@@ -5,11 +5,14 @@
 
 use async_trait::async_trait;
 
+use super::names::Name;
 use super::quotas::{OverQuota, Quotas, Whose};
 use super::store_error::StoreError;
+use super::summaries::{HistoryBound, KeptSummary};
 use crate::chat::answer::Answer;
 use crate::chat::approval::{Approval, Decision};
 use crate::chat::caller::Owner;
+use crate::chat::clarification::Clarification;
 use crate::chat::cost::Cost;
 use crate::chat::failure::Failure;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId};
@@ -17,8 +20,9 @@ use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
 use crate::chat::payload::Payload;
 use crate::chat::place::{Place, PlaceUpdate};
-use crate::chat::run::{RunRecord, RunState};
+use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::screen::ScreenState;
+use crate::chat::state::{ContextUsage, Recap};
 use crate::chat::stream::{Spent, Usage};
 use crate::chat::tool::{ToolCall, ToolResult};
 use crate::chat::trail::{TrailEntry, TrailEvent};
@@ -66,7 +70,7 @@ pub trait RunStarts: Send + Sync {
     ///
     /// # Errors
     /// When it has ended meanwhile, or the store failed.
-    async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError>;
+    async fn promote(&self, run: RunId, history: HistoryBound) -> Result<Option<RunStart>, StoreError>;
 
     /// Whether a request with one of these keys has begun a run of the owner's, and would find it again.
     ///
@@ -136,11 +140,12 @@ pub trait RunRecords: Send + Sync {
     async fn live_runs(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<RunId>, StoreError>;
 
     /// Requests the cancel of a run from its process, and ends one that has not begun. Returns the run as it is then;
-    /// one that has ended stays as it is.
+    /// one that has ended stays as it is. The first who requests it counts.
     ///
     /// # Errors
     /// When it could not be committed.
-    async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
+    async fn request_cancel(&self, owner: &Owner, run: RunId, by: CancelledBy)
+    -> Result<Option<RunRecord>, StoreError>;
 }
 
 /// A run about to begin.
@@ -178,8 +183,8 @@ pub struct NewRun<'a> {
     pub replica: &'a str,
     /// How long it counts as alive without a beat, in milliseconds.
     pub lease_ms: i64,
-    /// How much history to load, newest first, in bytes of stored messages; 0 means all.
-    pub history_bytes: usize,
+    /// How much history to load.
+    pub history: HistoryBound,
     /// How many runs may live with it.
     pub most: MostRuns,
 }
@@ -243,7 +248,7 @@ pub enum Begun {
 #[derive(Debug, Clone)]
 pub struct RunStart {
     /// The summary of what lies before the history, where that was left out.
-    pub summary: Option<String>,
+    pub summary: Option<KeptSummary>,
     /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair.
     /// Of a run that fits only in part its question is there, and its newest turns.
     pub history: Vec<Message>,
@@ -260,7 +265,11 @@ pub struct RunStart {
     pub context: Option<ScreenState>,
     /// Where the conversation is, as its request changed it.
     pub place: Option<Place>,
-    /// Whether its request changed it.
+    /// What the turn before was about.
+    pub recap: Option<Recap>,
+    /// What was said and asked before an answer.
+    pub clarification: Option<Clarification>,
+    /// Whether its request changed the place.
     pub is_moved: bool,
     /// Whether its request changed the focus.
     pub is_refocused: bool,
@@ -280,6 +289,8 @@ impl RunStart {
             turned_down: None,
             context: None,
             place: None,
+            recap: None,
+            clarification: None,
             is_moved: false,
             is_refocused: false,
             used: Used::default(),
@@ -423,6 +434,33 @@ pub struct RunEnd<'a> {
     pub approvals: &'a [Approval],
     /// The calls that are left to its client; only with [`RunState::Completed`].
     pub left: &'a [ToolCall],
+    /// What it leaves of the state of its conversation.
+    pub state_left: StateLeft<'a>,
     /// The id of its terminal event.
     pub last_event_id: u64,
+}
+
+/// What a run leaves of the state of its conversation; nothing of what is `None` changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StateLeft<'a> {
+    /// What it was about.
+    pub recap: Option<&'a Recap>,
+    /// How much of the conversation its model has read.
+    pub context_usage: Option<&'a ContextUsage>,
+    /// What things are called, oldest first.
+    pub names: &'a [Name],
+    /// What was said and asked before an answer.
+    pub clarification: Left<&'a Clarification>,
+}
+
+/// What becomes of a part of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Left<T> {
+    /// It stays as it is.
+    #[default]
+    Same,
+    /// There is none any more.
+    Nothing,
+    /// It is this.
+    Is(T),
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
+use crate::chat::operation::OperationRule;
 use crate::chat::place::Place;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::{Effect, Policy, Progress, ToolCall, ToolDef, ToolOutput};
@@ -52,6 +53,8 @@ pub struct OfferedTool {
     pub effect: Effect,
     /// The `context_type` to which a call of it moves its conversation.
     pub moves_to: Option<String>,
+    /// What its calls do to the things that users know.
+    pub operation: Option<Arc<OperationRule>>,
     /// Questions that it answers, by which it is found among many.
     pub samples: Vec<String>,
 }

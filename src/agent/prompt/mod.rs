@@ -4,6 +4,8 @@
 //! long as they stand first, they are joined once, when the profile is loaded.
 
 pub mod fence;
+pub mod labels;
+pub mod one_call;
 pub mod summary;
 
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use crate::agent::ports::llm::SystemPrompt;
 use crate::chat::template::{FENCE, Template, TemplateError, Values};
 
 /// The names that prompts take values from.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "context",
     "place",
     "user",
@@ -26,6 +28,7 @@ pub const NAMES: [&str; 14] = [
     "suggestions",
     "payloads",
     "plans",
+    "recap",
     FENCE,
 ];
 

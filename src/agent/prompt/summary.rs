@@ -4,29 +4,13 @@
 //! look like the beginning of another one.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
-use tokio::time::{Instant, timeout_at};
-
-use crate::agent::ports::conversations::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER, Unsummarised};
-use crate::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
-use crate::agent::spend::tally::Tally;
+use super::one_call::OneCall;
+use crate::agent::ports::summaries::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER, Unsummarised};
 use crate::chat::fit::fit_json;
-use crate::chat::message::{AssistantPart, Message, ModelOrigin, UserMessage};
-use crate::chat::model::{Effort, ModelChoice};
-use crate::chat::stream::{FinishReason, StreamEvent, Usage};
+use crate::chat::message::{AssistantPart, Message};
+use crate::chat::model::ModelChoice;
 use crate::chat::tool::{ToolCall, ToolInput};
-
-/// 60 seconds for a summary: no request waits for it, and the next run can do without.
-const TIME: Duration = Duration::from_secs(60);
-
-/// 1024 tokens for a summary: 400 words, in languages whose words are many tokens too.
-const MAX_TOKENS: u32 = 1024;
-
-/// 16 KiB of a summary are read: more than the tokens come to, whatever the model counts as one.
-const MAX_BYTES: usize = 16 << 10;
 
 /// 1 KiB of a tool's result, or of its arguments: a summary tells what came of it, and not all of it.
 const TOOL_BYTES: usize = 1 << 10;
@@ -35,117 +19,22 @@ const TOOL_BYTES: usize = 1 << 10;
 const MESSAGE_BYTES: usize = 16 << 10;
 
 /// The line that begins and ends the transcript.
-const FENCE: &str = "```";
+pub(super) const FENCE: &str = "```";
 
-/// A summary that was not made.
-#[derive(Debug, thiserror::Error)]
-pub enum SummaryError {
-    /// The model failed.
-    #[error("the model failed")]
-    Model(#[from] ProviderError),
-    /// It took too long.
-    #[error("the model took too long")]
-    TimedOut,
-    /// The answer is none.
-    #[error("the model's answer cannot be used: {0}")]
-    Unusable(&'static str),
+/// The call for a summary of `what` by `model`. At most about `max_bytes` of the transcript are sent, the newest.
+pub fn summarising(model: &ModelChoice, what: &Unsummarised, max_bytes: usize) -> OneCall {
+    OneCall::new(model, SUMMARY_INSTRUCTIONS, request(what, max_bytes))
 }
 
-/// A summary that is made. It outlives the call of its model, so that dropping that loses nothing of what was used.
-#[derive(Debug)]
-pub struct Summarising {
-    system: SystemPrompt,
-    messages: [Message; 1],
-    model: ModelChoice,
-    /// Counts the call, from its beginning on; `None` where no model has answered it.
-    tally: Option<Tally>,
-    answered_by: Option<Arc<ModelOrigin>>,
-}
-
-impl Summarising {
-    /// A summary of `what` by `model`, with options of this module. At most about `max_bytes` of the transcript are
-    /// sent, the newest.
-    pub fn new(model: &ModelChoice, what: &Unsummarised, max_bytes: usize) -> Self {
-        Self {
-            system: SystemPrompt { instructions: Arc::from(SUMMARY_INSTRUCTIONS), context: String::new() },
-            messages: [Message::User(UserMessage::new(request(what, max_bytes)))],
-            model: ModelChoice {
-                max_tokens: Some(MAX_TOKENS),
-                temperature: None,
-                effort: Some(Effort::None),
-                models: model.models.clone(),
-            },
-            tally: None,
-            answered_by: None,
-        }
-    }
-
-    /// The summary, at most 16 KiB. It is made once.
-    ///
-    /// # Errors
-    /// When the model fails, answers nothing, or takes longer than a minute.
-    pub async fn make(&mut self, llm: &dyn LlmProvider) -> Result<String, SummaryError> {
-        let deadline = Instant::now() + TIME;
-        let answer = timeout_at(deadline, self.answer(llm, deadline)).await.map_err(|_| SummaryError::TimedOut)??;
-        match answer.trim() {
-            "" => Err(SummaryError::Unusable("it is empty")),
-            text => Ok(text.to_owned()),
-        }
-    }
-
-    /// The model that was called, and its usage until now; `None` where nothing was used.
-    pub fn used(&self) -> Option<(Arc<ModelOrigin>, Usage)> {
-        let counted = self.tally.as_ref()?.count(&self.messages);
-        let first = || self.model.models.first().cloned().map(Arc::new);
-        Some((self.answered_by.clone().or_else(first)?, counted.usage))
-    }
-
-    async fn answer(&mut self, llm: &dyn LlmProvider, deadline: Instant) -> Result<String, SummaryError> {
-        let request = ChatRequest {
-            system: &self.system,
-            messages: &self.messages,
-            tools: &[],
-            may_call: false,
-            model: &self.model,
-            deadline: Some(deadline),
-        };
-        let tally = self.tally.insert(Tally::new(&self.system, &[]));
-        let mut stream = match llm.stream_chat(request).await {
-            Ok(stream) => stream,
-            Err(error) => {
-                // Whoever does not answer charges nothing.
-                self.tally = None;
-                return Err(error.into());
-            }
-        };
-        self.answered_by = Some(stream.origin.clone());
-        let mut summary = String::new();
-        while let Some(event) = stream.events.next().await {
-            let event = event?;
-            tally.push(&event);
-            match event {
-                StreamEvent::Text(text) => summary.push_str(&text),
-                StreamEvent::Finished { reason: FinishReason::Stop | FinishReason::Length, .. } => return Ok(summary),
-                StreamEvent::Finished { reason: FinishReason::ContentFilter | FinishReason::Refusal, .. } => {
-                    return Err(SummaryError::Unusable("it was refused"));
-                }
-                StreamEvent::Thinking(_)
-                | StreamEvent::ToolCallStarted { .. }
-                | StreamEvent::ToolCallInput { .. }
-                | StreamEvent::Used(_)
-                | StreamEvent::Replay { .. } => {}
-            }
-            if summary.len() > MAX_BYTES {
-                return Err(SummaryError::Unusable("it is too long"));
-            }
-        }
-        Err(SummaryError::Unusable("it broke off"))
-    }
-}
-
-/// The request to the model: the summary so far, then the messages after it.
+/// The request for a summary: the summary so far, then the messages after it.
 fn request(what: &Unsummarised, max_bytes: usize) -> String {
-    let mut entries: Vec<String> = what.messages.iter().map(rendered).collect();
+    let transcript = transcript(what.before.as_deref(), &what.messages, max_bytes);
+    format!("The transcript:\n\n{FENCE}\n{transcript}{FENCE}\n\nNow write the summary of all of it.")
+}
+
+/// A conversation as text for a model, for a fence: at most about `max_bytes` of it, the newest.
+pub(super) fn transcript(before: Option<&str>, messages: &[Message], max_bytes: usize) -> String {
+    let mut entries: Vec<String> = messages.iter().map(rendered).collect();
     let mut budget = max_bytes;
     // The summary so far, if there is one, covers the oldest; what does not fit here is lost to the next one.
     let fits = entries.iter().rev().take_while(|text| {
@@ -156,7 +45,7 @@ fn request(what: &Unsummarised, max_bytes: usize) -> String {
     let kept = fits.count().max(1).min(entries.len());
     let left_out = entries.len() - kept;
     let mut transcript = String::new();
-    if let Some(before) = &what.before {
+    if let Some(before) = before {
         transcript.push_str(&entry(SUMMARY_BEFORE, before));
     }
     if left_out > 0 {
@@ -164,8 +53,7 @@ fn request(what: &Unsummarised, max_bytes: usize) -> String {
     }
     transcript.extend(entries.drain(left_out..));
     // A fence inside must not end ours.
-    let transcript = transcript.replace(FENCE, "'''");
-    format!("The transcript:\n\n{FENCE}\n{transcript}{FENCE}\n\nNow write the summary of all of it.")
+    transcript.replace(FENCE, "'''")
 }
 
 fn rendered(message: &Message) -> String {
@@ -223,13 +111,15 @@ mod tests {
     use std::sync::Arc;
 
     use async_trait::async_trait;
-    use futures::stream;
+    use futures::{StreamExt, stream};
 
     use super::*;
-    use crate::agent::ports::llm::{EventStream, ProviderErrorKind};
+    use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
     use crate::chat::fate::CallFate;
     use crate::chat::ids::{RunId, ToolCallId};
-    use crate::chat::message::AssistantMessage;
+    use crate::chat::message::{AssistantMessage, ModelOrigin, UserMessage};
+    use crate::chat::model::Effort;
+    use crate::chat::stream::{FinishReason, StreamEvent};
     use crate::chat::tool::ToolResult;
 
     fn origin() -> ModelOrigin {
@@ -249,7 +139,7 @@ mod tests {
     }
 
     fn what(before: Option<&str>, messages: Vec<Message>) -> Unsummarised {
-        Unsummarised { before: before.map(str::to_owned), messages, upto: RunId::fresh() }
+        Unsummarised { before: before.map(str::to_owned), stands_for: 0, messages, upto: RunId::fresh() }
     }
 
     #[test]
@@ -300,7 +190,7 @@ mod tests {
     impl LlmProvider for Says {
         async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
             assert!(request.tools.is_empty() && request.deadline.is_some());
-            assert_eq!((request.model.max_tokens, request.model.effort), (Some(1024), Some(Effort::None)));
+            assert_eq!((request.model.max_tokens, request.model.effort), (Some(2048), Some(Effort::None)));
             if self.0.is_empty() {
                 return Err(ProviderError::new(ProviderErrorKind::TimedOut, "silent"));
             }
@@ -324,7 +214,7 @@ mod tests {
         ];
         let model = ModelChoice { effort: Some(Effort::Max), ..ModelChoice::from_model(origin(), Some(9999)) };
         for (events, expected, reason) in rows {
-            let mut summarising = Summarising::new(&model, &what(None, vec![user("hi")]), 1000);
+            let mut summarising = summarising(&model, &what(None, vec![user("hi")]), 1000);
             let summary = summarising.make(&Says(events)).await;
             assert_eq!(summary.ok().as_deref(), expected, "{reason}");
         }

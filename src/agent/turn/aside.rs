@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::agent::recap::Mentions;
 use crate::chat::cost::{Cost, Sum};
 use crate::chat::payload::Payload;
 use crate::chat::place::Place;
@@ -23,6 +24,8 @@ pub(super) struct Left {
     pub(super) uncounted: Vec<(Usage, Option<Cost>)>,
     pub(super) payloads: Vec<Payload>,
     pub(super) writes: Vec<TrailEvent>,
+    /// What their results told of.
+    pub(super) mentions: Vec<Mentions>,
     /// Where the conversation was moved, by the last that did.
     pub(super) moved: Option<Place>,
 }

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::capacity::approval_unavailable;
 use super::context::{Ended, Role, Turns, store_failed};
 use super::fold::OVERSIZED_KEPT_BYTES;
+use super::operations::Begun;
 use super::state::{Open, Times, Transcript};
 use super::steps::{Leave, Step};
 use super::stop::StopReason;
@@ -65,7 +66,9 @@ impl Turns<'_> {
             };
             let step = self.unless_repeated(&call, step, transcript);
             let step = self.unless_nowhere(&call, step, offer, transcript);
-            self.emit_ready(&call, &step);
+            let begun = self.operation(&call, &step, offer, transcript).await;
+            self.emit_ready(&call, &step, begun.as_ref());
+            self.begin_operation(begun.as_ref());
             let mut output = match step {
                 Step::Leave => {
                     self.leave(call, since_ms, transcript);
@@ -86,7 +89,9 @@ impl Turns<'_> {
                 },
             };
             self.leave_out_too_many(&mut output, transcript).await;
+            let (said, fate) = (transcript.read_result(&output), output.fate);
             self.answered(call, output, since_ms, transcript);
+            self.end_operation(begun, said.as_ref(), fate, &transcript.names);
         }
         if !transcript.pending.approvals.is_empty() {
             // The run ends with what waits for a person, and its client gets no calls besides.
@@ -110,7 +115,7 @@ impl Turns<'_> {
             let since_ms = self.now_ms();
             let output = ToolOutput::not_made("the limit of tool calls is reached; answer with what you have");
             let step = Step::Answer(output);
-            self.emit_ready(&call, &step);
+            self.emit_ready(&call, &step, None);
             let Step::Answer(output) = step else { continue };
             self.answered(call, output, since_ms, transcript);
         }
@@ -150,14 +155,19 @@ impl Turns<'_> {
         (bytes > most).then(|| ToolOutput::refused(&words(), CallError::BadArguments))
     }
 
-    fn emit_ready(&self, call: &ToolCall, step: &Step) {
+    fn emit_ready(&self, call: &ToolCall, step: &Step, begun: Option<&Begun>) {
         let (id, name) = (call.id.clone(), call.name.clone());
         // Events are kept for a while and carried elsewhere: what no reader needs is not in them.
-        let input = match step {
+        let mut input = match step {
             Step::Leave => call.input.clone(),
             Step::Make(_) | Step::Answer(_) | Step::Hold(_) | Step::Own if self.details => call.input.clone(),
             Step::Make(_) | Step::Answer(_) | Step::Hold(_) | Step::Own => ToolInput::Object(Map::new()),
         };
+        if let (true, ToolInput::Object(arguments), Some((argument, shown))) =
+            (self.details, &mut input, begun.and_then(Begun::shown))
+        {
+            arguments.entry(argument).or_insert_with(|| Value::from(shown));
+        }
         self.emit(AgentEvent::ToolCallReady { id, name, input: Box::new(input) });
     }
 

@@ -15,6 +15,7 @@ use crate::agent::ports::clock::Clock;
 use crate::agent::ports::data::DataLoader;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::llm::{LlmProvider, SystemPrompt};
+use crate::agent::ports::names::NameStore;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::plans::PlanCommits;
 use crate::agent::ports::store::RunCommits;
@@ -29,6 +30,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::model::{Helper, ModelChoice};
 use crate::chat::payload::{NewPayload, PayloadSource};
+use crate::chat::state::Recap;
 use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
 
@@ -50,6 +52,8 @@ pub struct Agent {
     pub approvals: Arc<dyn ApprovalStore>,
     /// Where plans are kept.
     pub plans: Arc<dyn PlanCommits>,
+    /// The names of things.
+    pub names: Arc<dyn NameStore>,
     /// Who does the jobs around plans.
     pub helpers: Helpers,
     /// Numbers the conversations of pages.
@@ -68,7 +72,7 @@ pub struct Agent {
     pub limits: RunLimits,
 }
 
-/// The models of the jobs around plans.
+/// The models of the jobs within a run.
 #[derive(Debug, Clone, Default)]
 pub struct Helpers {
     /// Writes the steps of a plan.
@@ -77,6 +81,8 @@ pub struct Helpers {
     pub review: Helper,
     /// Carries out a step or a task.
     pub executor: Helper,
+    /// Says whether the user is asked first.
+    pub clarify: Helper,
 }
 
 /// Whose turns they are.
@@ -118,6 +124,8 @@ pub(super) struct Turns<'a> {
     pub(super) deadline: Option<Instant>,
     pub(super) cx: ToolContext<'a>,
     pub(super) details: bool,
+    /// What the turn before was about.
+    pub(super) recap: Option<&'a Recap>,
     pub(super) client_tools: &'a [Arc<ToolDef>],
     pub(super) events: &'a dyn EventSink,
     pub(super) role: Role<'a>,

@@ -13,7 +13,7 @@ use super::state::Transcript;
 use super::stop::StopReason;
 use crate::agent::offer::client;
 use crate::agent::ports::events::EventSink;
-use crate::agent::ports::store::RunEnd;
+use crate::agent::ports::store::{RunEnd, StateLeft};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::answer::Answer;
 use crate::chat::caller::Owner;
@@ -24,6 +24,7 @@ use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::RunId;
 use crate::chat::place::Mover;
 use crate::chat::run::RunState;
+use crate::chat::state::StateEvent;
 use crate::observe::{names, spans};
 
 /// A try to record how a run ended that takes longer has failed: its client waits for the end meanwhile.
@@ -76,10 +77,21 @@ impl Agent {
         }
         let mut error = event.failure().cloned();
         transcript.note_end(self.clock.now_ms(), state, error.as_ref());
-        // Calls that wait are announced when they can be decided.
-        let moved = transcript.moves.uncommitted().cloned();
-        let waiting = transcript.pending.approvals.len() as u64;
-        let last_event_id = events.next_id() + waiting + u64::from(moved.is_some());
+        // Calls that wait are announced when they can be decided, and what is told of the conversation is stored.
+        let mut stored: Vec<AgentEvent> = Vec::new();
+        if let Some(place) = transcript.moves.uncommitted().cloned() {
+            let profile = self.profiles.of_type(&place.context_type);
+            let recap = transcript.about.move_to(&place, profile.as_deref(), self.clock.now_ms());
+            stored.push(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
+            stored.extend(recap.map(|recap| AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap)))));
+        }
+        let approvals = transcript.pending.approvals.iter();
+        stored.extend(approvals.map(|approval| AgentEvent::Artifact(Box::new(approval.artifact()))));
+        if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
+            let recap = transcript.about.close(&transcript.messages, self.clock.now_ms()).cloned();
+            stored.extend(recap.map(|recap| AgentEvent::State(Box::new(StateEvent::Recap(recap)))));
+        }
+        let last_event_id = events.next_id() + stored.len() as u64;
         let answer = transcript.take_distinct_answer();
         let mut recorded = self.record(run, transcript, (state, error.as_ref()), answer.as_ref(), last_event_id).await;
         if matches!(recorded, Err(StoreError::Unavailable(_))) {
@@ -101,6 +113,7 @@ impl Agent {
                 if matches!(state, RunState::Completed | RunState::AwaitingApproval) {
                     transcript.withdraw();
                     transcript.take_back_left(&client::withdrawn());
+                    transcript.about.reopen();
                     let failure = store_failure();
                     transcript.note_end_instead(self.clock.now_ms(), RunState::Failed, Some(&failure));
                     error = Some(failure.clone());
@@ -113,12 +126,7 @@ impl Agent {
         }
         log_end(code_of(&event), transcript, started.elapsed());
         if recorded.is_ok() {
-            if let Some(place) = moved {
-                events.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
-            }
-            for approval in &transcript.pending.approvals {
-                events.emit(AgentEvent::Artifact(Box::new(approval.artifact())));
-            }
+            stored.into_iter().for_each(|event| events.emit(event));
         }
         let state = if error.is_some() { RunState::Failed } else { state };
         events.emit(event);
@@ -140,7 +148,9 @@ impl Agent {
         last_event_id: u64,
     ) -> Result<(), StoreError> {
         let (approvals, left) = (transcript.pending.approvals.as_slice(), transcript.pending.left.as_slice());
-        let end = RunEnd { state, error, answer, approvals, left, last_event_id };
+        let names = transcript.names.new_ones();
+        let state_left = StateLeft { names: &names, ..transcript.about.left() };
+        let end = RunEnd { state, error, answer, approvals, left, state_left, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }

@@ -2,6 +2,7 @@
 
 use super::fold::CallIds;
 use crate::agent::ports::store::RunStart;
+use crate::agent::ports::summaries::KeptSummary;
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, UserMessage};
 use crate::chat::tool::ToolResult;
 
@@ -23,8 +24,8 @@ impl Messages {
     pub(super) fn from_start(start: RunStart) -> Self {
         let RunStart { summary, history, message, answered, .. } = start;
         let mut all = history;
-        if let Some(summary) = summary {
-            all.insert(0, Message::User(UserMessage::by(Author::Summary, format!("{SUMMARY_HEAD}\n{summary}"))));
+        if let Some(KeptSummary { text, figures: _ }) = summary {
+            all.insert(0, Message::User(UserMessage::by(Author::Summary, format!("{SUMMARY_HEAD}\n{text}"))));
         }
         let own = all.len();
         all.push(Message::User(message));
@@ -55,6 +56,24 @@ impl Messages {
         match self.all.get(self.own) {
             Some(Message::User(user)) => user.text.clone(),
             Some(Message::Assistant(_) | Message::ToolResults(_)) | None => String::new(),
+        }
+    }
+
+    /// The newest words that the user themselves has said.
+    pub(super) fn asked(&self) -> String {
+        let own = self.all.get(..=self.own).unwrap_or_default().iter().rev();
+        let asked = own.filter_map(|message| match message {
+            Message::User(user) if user.author == Author::User => Some(user.text.clone()),
+            Message::User(_) | Message::Assistant(_) | Message::ToolResults(_) => None,
+        });
+        asked.take(1).collect()
+    }
+
+    /// What the user has said, where nothing was answered yet and they have said it themselves.
+    pub(super) fn unanswered(&self) -> Option<String> {
+        match self.all.get(self.own..)? {
+            [Message::User(user)] if user.author == Author::User => Some(user.text.clone()),
+            _ => None,
         }
     }
 

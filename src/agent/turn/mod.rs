@@ -1,10 +1,12 @@
 //! The loop: requests to a model, its answers, and the commits of both.
 
+mod about;
 mod aside;
 mod ask;
 mod calls;
 mod capacity;
 mod charge;
+mod clarify;
 pub mod context;
 mod diagnosis;
 mod ending;
@@ -14,6 +16,8 @@ mod ledger;
 pub mod markers;
 mod messages;
 mod moves;
+mod names;
+mod operations;
 mod origin;
 mod part;
 mod pending;

@@ -19,7 +19,8 @@ impl EventSink for FromHelper<'_> {
             AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
-            | AgentEvent::ToolCallFinished { .. } => {
+            | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::Operation(_) => {
                 self.events.emit(AgentEvent::Within(Box::new(Within { origin, event })));
             }
             // These are for the user's screen, whoever makes them.

@@ -52,11 +52,13 @@ impl Drop for Part<'_> {
     fn drop(&mut self) {
         self.settle();
         let Self { transcript, agent: _, model: _, aside } = self;
+        let mentions = transcript.about.take_mentions();
         let mut left = aside.lock();
         left.usage += transcript.ledger.usage;
         left.cost.join(transcript.ledger.cost);
         left.spent.append(&mut transcript.ledger.take_spent());
         left.payloads.append(&mut transcript.payloads);
+        left.mentions.extend(mentions);
         let moved = transcript.moves.uncommitted().cloned();
         left.moved = moved.or_else(|| left.moved.take());
         let sent = transcript.take_trail().into_iter().map(|entry| entry.what);
@@ -68,10 +70,11 @@ impl Turns<'_> {
     /// Takes over what helpers have left.
     pub(super) async fn absorb(&self, transcript: &mut Transcript) {
         let left = std::mem::take(&mut *transcript.aside.lock());
-        let Left { usage, cost, spent, uncounted, payloads, writes, moved } = left;
+        let Left { usage, cost, spent, uncounted, payloads, writes, mentions, moved } = left;
         transcript.ledger.add(usage, cost, spent);
         transcript.payloads.extend(payloads);
         transcript.helped.extend(writes);
+        mentions.into_iter().for_each(|found| transcript.about.join(found));
         if let Some(place) = moved {
             transcript.moves.adopt(place);
         }

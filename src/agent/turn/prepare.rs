@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::context::{Ended, Turns, failed};
+use super::names::Names;
 use crate::agent::offer::Offer;
 use crate::agent::ports::data::Loaded;
 use crate::agent::ports::llm::SystemPrompt;
@@ -23,7 +24,7 @@ impl Turns<'_> {
     ///
     /// # Errors
     /// When data without which the profile cannot answer were not loaded.
-    pub(super) async fn system_prompt(&self, offer: &Offer) -> Result<SystemPrompt, Ended> {
+    pub(super) async fn system_prompt(&self, offer: &Offer, names: &Names) -> Result<SystemPrompt, Ended> {
         let prompt = &self.profile.prompt;
         let mut values = Values::default();
         match self.cx.context {
@@ -64,11 +65,16 @@ impl Turns<'_> {
         if prompt.takes("payloads") {
             set("payloads", self.payload_list().await);
         }
+        if prompt.takes("recap") {
+            set("recap", serde_json::to_value(self.recap).unwrap_or_default());
+        }
         if prompt.takes("plans") {
             set("plans", self.waiting_plans().await);
         }
         if prompt.takes("data") || self.profile.data.iter().any(|slot| slot.is_required) {
-            set("data", self.data().await?);
+            let data = self.data().await?;
+            names.note(&data);
+            set("data", data);
         }
         Ok(prompt.render(&values))
     }

@@ -34,6 +34,7 @@ use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, Mod
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::PayloadSource;
 use crate::chat::place::Mover;
+use crate::chat::state::{Recap, StateEvent};
 use crate::chat::tool::ToolDef;
 use crate::chat::unfinished::Unfinished;
 use crate::observe::within::within;
@@ -53,6 +54,8 @@ pub struct Run {
     pub model: ModelChoice,
     /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::RunOptions`].
     pub details: bool,
+    /// What the turn before was about, as its client says it; untrusted.
+    pub recap: Option<Recap>,
     /// Tools that its client runs itself.
     pub client_tools: Vec<Arc<ToolDef>>,
     /// History, message and screen state, as the store gave them.
@@ -62,12 +65,15 @@ pub struct Run {
 impl Agent {
     /// Drives `run` to its end and emits every event of it, exactly one terminal event last. A stop drops the model
     /// call and the tool at once; the text until then is kept.
-    pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) {
+    ///
+    /// Returns how many of the newest messages stay, where the conversation has grown beyond its profile's budget.
+    pub async fn drive(&self, run: Run, events: &dyn EventSink, stop: &Stop) -> Option<usize> {
         let span = spans::agent_run(&run.id, &run.conversation, &run.profile.id);
         let started = std::time::Instant::now();
         let driven = async {
             let mut start = run.start;
             let (context, mut call) = (start.context.take(), start.call.take());
+            let recap = run.recap.or_else(|| start.recap.take());
             let decided = consent::decided(call.as_ref(), start.turned_down.take());
             let cx = ToolContext {
                 caller: &run.caller,
@@ -95,6 +101,12 @@ impl Agent {
             if let Some(place) = place.clone().filter(|_| is_moved) {
                 events.emit(AgentEvent::PlaceChanged { by: Mover::Request, place: Box::new(place), is_refocused });
             }
+            if let Some(usage) = transcript.about.usage().cloned() {
+                events.emit(AgentEvent::State(Box::new(StateEvent::ContextUsage(usage))));
+            }
+            if let Some(recap) = recap.clone().filter(|_| run.profile.recap.is_some()) {
+                events.emit(AgentEvent::State(Box::new(StateEvent::RecapBefore(recap))));
+            }
             let mut profile = run.profile.clone();
             let ended = loop {
                 let turns = Turns {
@@ -104,6 +116,7 @@ impl Agent {
                     deadline,
                     cx: ToolContext { place: place.as_ref(), ..cx },
                     details: run.details,
+                    recap: recap.as_ref(),
                     client_tools: &run.client_tools,
                     events,
                     role: Role::Answers,
@@ -120,10 +133,13 @@ impl Agent {
                     profile = next;
                 }
                 transcript.speech.enter(&profile);
+                transcript.about.enter(&profile);
+                transcript.names.want(&profile);
             };
             self.end((run.id, &run.caller.owner), &mut transcript, ended, events, started).await;
+            transcript.about.keep(&transcript.messages)
         };
-        within(span, driven).await;
+        within(span, driven).await
     }
 
     /// The number by which a page, its tools and its data know the conversation; `None` where they know its id, or where
@@ -173,11 +189,14 @@ impl Turns<'_> {
 
     /// All turns until the end of the run, or until the conversation is somewhere else.
     pub(super) async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<Flow, Ended> {
+        if approved.is_none() && self.clarify(transcript).await? {
+            return Ok(Flow::Done);
+        }
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
         let offer = Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
         let mut offer = offer.with_own(self.own_tools());
-        let system = self.system_prompt(&offer).await?;
+        let system = self.system_prompt(&offer, &transcript.names).await?;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.record_request(&system, offer.defs());
         }
@@ -266,7 +285,11 @@ impl Turns<'_> {
         };
         transcript.messages.push(Message::User(UserMessage::by(Author::Move, moves::words(&place))));
         self.agent.commit(self.cx.run, transcript).await?;
+        let recap = self.profile.recap.is_some().then(|| Recap::of_move(&place, self.now_ms()));
         self.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
+        if let Some(recap) = recap {
+            self.emit(AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap))));
+        }
         Ok(Flow::Moved)
     }
 

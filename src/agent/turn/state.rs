@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::about::{self, About};
 use super::aside::Aside;
 use super::diagnosis::{Diagnosis, Ended};
 use super::fold::{CallIds, TurnFold};
 use super::ledger::Ledger;
 use super::messages::Messages;
 use super::moves::Moves;
+use super::names::Names;
 use super::pending::Pending;
 use super::repeats::Repeats;
 use super::speech::Speech;
@@ -18,6 +22,7 @@ use crate::agent::offer::profile::Profile;
 use crate::agent::ports::store::{Commit, RunStart};
 use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::failure::Failure;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use crate::chat::payload::Payload;
@@ -42,6 +47,10 @@ pub(super) struct Transcript {
     entries_committed: u32,
     /// Where the conversation is, and how it came there.
     pub(super) moves: Moves,
+    /// What it leaves of the state of the conversation.
+    pub(super) about: About,
+    /// What things are called.
+    pub(super) names: Names,
     /// Payloads that the store has not got yet.
     pub(super) payloads: Vec<Payload>,
     /// The model of the newest answer, and the vendor's id of that request.
@@ -73,6 +82,8 @@ pub(super) struct Shared {
     call_ids: CallIds,
     /// Writes whose outcome is unknown.
     tries: Tries,
+    /// What things are called.
+    names: Names,
 }
 
 /// The turn that has not been committed yet.
@@ -93,6 +104,9 @@ impl Transcript {
         // Its trail has the message, and each call that the client has answered.
         let answered = start.answered.as_ref().map_or(0, |(_, results)| results.len());
         let moves = Moves::new(start.place.clone());
+        let about = About::new(&start, profile);
+        let names = Names::default();
+        names.want(profile);
         let messages = Messages::from_start(start);
         Self {
             run,
@@ -104,6 +118,8 @@ impl Transcript {
             open: Open::Nothing,
             trail: Vec::new(),
             moves,
+            about,
+            names,
             entries_committed: u32::try_from(answered).unwrap_or(u32::MAX).saturating_add(1),
             payloads: Vec::new(),
             answered_by: None,
@@ -132,13 +148,13 @@ impl Transcript {
         shared: Shared,
     ) -> Self {
         let start = RunStart { place, ..RunStart::of_message(UserMessage::new(request)) };
-        let Shared { call_ids, tries } = shared;
-        Self { call_ids, tries, ..Self::new(run, start, profile) }
+        let Shared { call_ids, tries, names } = shared;
+        Self { call_ids, tries, names, ..Self::new(run, start, profile) }
     }
 
     /// What it shares with helpers.
     pub(super) fn shared(&self) -> Shared {
-        Shared { call_ids: self.call_ids.clone(), tries: self.tries.clone() }
+        Shared { call_ids: self.call_ids.clone(), tries: self.tries.clone(), names: self.names.clone() }
     }
 
     /// The data of the run at its end, for a diagnosis.
@@ -208,6 +224,15 @@ impl Transcript {
         self.moves.mark_committed();
         self.payloads.clear();
         self.helped.clear();
+    }
+
+    /// What a call that was made has said, where anybody wants to know. It is looked at for names and mentions.
+    pub(super) fn read_result(&mut self, output: &ToolOutput) -> Option<Value> {
+        let is_read = output.fate == CallFate::Done && (self.names.are_wanted() || self.about.wants_results());
+        let value = is_read.then(|| about::read(&output.content)).flatten()?;
+        self.names.note(&value);
+        self.about.note(&value);
+        Some(value)
     }
 
     /// Adds an entry to the trail.

@@ -15,6 +15,8 @@ use super::tool::{ToolCall, ToolInput};
 pub struct Plan {
     /// Its id.
     pub id: PlanId,
+    /// The call that has made it, or that carries it out.
+    pub call: ToolCallId,
     /// What it is for, in the model's words.
     pub objective: String,
     /// What happens when it is made.

@@ -10,7 +10,7 @@ use super::{
 use crate::bounded::json as bounded;
 use crate::chat::day::{ms_of, rfc3339};
 use crate::chat::fate::CallFate;
-use crate::chat::ids::{ExecutionId, PlanId};
+use crate::chat::ids::{ExecutionId, PlanId, ToolCallId};
 use crate::chat::stream::Usage;
 
 /// 40 lists and objects in each other: what is kept stands in a few more, and no more than 64 are read back.
@@ -44,6 +44,7 @@ impl Plan {
         let mut head = Map::new();
         let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
         set("id", json!(self.id.to_string()));
+        set("call_id", json!(self.call.as_str()));
         set("objective", json!(self.objective));
         set("mode", json!(self.mode.name()));
         set("status", json!(self.status.name()));
@@ -59,6 +60,7 @@ impl Plan {
     pub fn of_value(value: &Value) -> Option<Self> {
         Some(Self {
             id: PlanId::parse(value["id"].as_str()?).ok()?,
+            call: ToolCallId::from_model(text(value, "call_id")),
             objective: text(value, "objective"),
             mode: PlanMode::of_name(value["mode"].as_str()?)?,
             status: PlanStatus::of_name(value["status"].as_str()?)?,
@@ -309,6 +311,7 @@ mod tests {
     fn plan() -> Plan {
         Plan {
             id: PlanId::fresh(),
+            call: ToolCallId::from_model("c1"),
             objective: "all of it".to_owned(),
             mode: PlanMode::Review,
             status: PlanStatus::CompletedWithErrors,

@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::defaults::Defaults;
-use super::{answers, moves, request, rules};
+use super::{answers, moves, operations, request, rules};
 use crate::agent::offer::profile::PayloadType;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
+use crate::chat::operation::OperationRule;
 use crate::chat::template::ValueTemplate;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::document::{Entry, Location, Table};
@@ -42,6 +43,7 @@ pub(super) struct Extras<'a> {
     answers: Vec<Answer>,
     reading: Reading,
     moves: Option<(Location<'a>, Moves)>,
+    operation: Option<(Location<'a>, OperationRule)>,
 }
 
 /// A tool that was put together.
@@ -52,9 +54,11 @@ pub(super) struct Made {
     pub(super) declared: Declared,
     /// Where it moves a conversation.
     pub(super) lead: Option<Lead>,
+    /// The tool that it names to find out what a thing is called.
+    pub(super) names_by: Option<Lead>,
 }
 
-/// A kind of screen to which a tool moves a conversation.
+/// What a tool names that must be there: a kind of screen, or another tool.
 pub(super) struct Lead {
     pub(super) to: String,
     /// The location of that in the tool's file: file and line.
@@ -95,6 +99,7 @@ impl<'a> Extras<'a> {
             answers,
             reading,
             moves: table.table("move").and_then(moves::read),
+            operation: table.table("operation").and_then(operations::read),
         }
     }
 
@@ -112,6 +117,7 @@ impl<'a> Extras<'a> {
             answers: Vec::new(),
             reading: Reading::default(),
             moves: None,
+            operation: None,
         }
     }
 
@@ -187,6 +193,11 @@ impl<'a> Extras<'a> {
                 location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
             }
         }
+        if let Some((location, rule)) = &self.operation
+            && let Some(argument) = rule.id.as_ref().filter(|argument| !has(argument))
+        {
+            location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
+        }
         let effect = request.as_ref().map_or(Effect::Read, |request| request.effect);
         if effect == Effect::Read {
             let approved =
@@ -209,14 +220,20 @@ impl<'a> Extras<'a> {
         };
         let consent = self.approval.map_or(default_consent, |(_, consent)| consent);
         let lead = self.moves.as_ref().map(|(at, moves)| Lead { to: moves.to.clone(), at: at.at() });
+        let names_by = self.operation.as_ref().and_then(|(at, rule)| {
+            let to = rule.lookup.clone()?;
+            Some(Lead { to, at: at.at() })
+        });
         let moves = self.moves.map(|(_, moves)| moves);
         Ok(Made {
             lead,
+            names_by,
             offered: OfferedTool {
                 def: Arc::new(ToolDef { name, description, input_schema: model_schema }),
                 policy: Policy { roles: self.roles, consent },
                 effect,
                 moves_to: moves.as_ref().map(|moves| moves.to.clone()),
+                operation: self.operation.map(|(_, rule)| Arc::new(rule)),
                 samples: self.samples,
             },
             declared: Declared {

@@ -1,13 +1,17 @@
 //! What the tables of a profile's file say, and how an inner one stands over the one around it: all pages, a page, a tab, a
 //! tab in a tab.
 
+use std::sync::Arc;
+
+use crate::agent::clarify::Gate;
 use crate::agent::offer::menu::Menu;
 use crate::agent::offer::profile::{
-    ClientAction, DataSlot, Delegation, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType, Planning, Profile,
-    ProfileBounds, ReplyLanguage, Selection, SourcedTool,
+    ClientAction, ContextBudget, DataSlot, Delegation, Diagnostics, DiagnosticsShape, Face, OnLimit, PayloadType,
+    Planning, Profile, ProfileBounds, ReplyLanguage, Selection, SourcedTool,
 };
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
+use crate::agent::recap::RecapKinds;
 use crate::chat::template::{Template, TemplateError};
 
 /// The application of a page whose file names none.
@@ -41,6 +45,9 @@ pub(super) struct Layer {
     pub(super) background: Option<bool>,
     pub(super) shows_thinking: Option<bool>,
     pub(super) select: Option<Select>,
+    pub(super) context: Option<ContextBudget>,
+    pub(super) recap: Option<Arc<RecapKinds>>,
+    pub(super) clarify: Option<Arc<Gate>>,
     pub(super) planning: Option<Planning>,
     pub(super) delegation: Option<Delegation>,
     pub(super) max_turns: Option<u32>,
@@ -92,6 +99,9 @@ impl Layer {
                 }
                 (outer, inner) => inner.or_else(|| outer.clone()),
             },
+            context: self.context.or(outer.context),
+            recap: self.recap.or_else(|| outer.recap.clone()),
+            clarify: self.clarify.or_else(|| outer.clarify.clone()),
             planning: self.planning.or_else(|| outer.planning.clone()),
             delegation: self.delegation.or_else(|| outer.delegation.clone()),
             max_turns: self.max_turns.or(outer.max_turns),
@@ -135,6 +145,9 @@ impl Layer {
             accepts: self.accepts,
             sources: self.sources,
             selection,
+            context: self.context,
+            recap: self.recap,
+            clarify: self.clarify,
             planning: self.planning,
             delegation: self.delegation,
             payload_types: self.payload_types,

@@ -1,6 +1,7 @@
 //! Profiles, tools and payload types: the files of `config/` become domain types, all mistakes noted.
 
 mod answers;
+mod clarify;
 mod data;
 mod declared;
 mod defaults;
@@ -9,11 +10,13 @@ mod layers;
 mod model;
 mod moves;
 pub mod openapi;
+mod operations;
 mod payloads;
 mod profile;
 mod profiles;
 mod request;
 mod rules;
+mod state;
 mod texts;
 mod tools;
 
@@ -92,6 +95,10 @@ pub fn load(
         if profiles.of_type(&lead.to).is_none() {
             problems.push(Problem::new(&*lead.at, format!("to: {:?} is no profile's context_type", lead.to)));
         }
+    }
+    for lookup in tools.wrong_lookups() {
+        let reason = format!("lookup: {:?} is no declared tool that reads and is there for everybody", lookup.to);
+        problems.push(Problem::new(&*lookup.at, reason));
     }
     for profile in profiles.all() {
         for assistant in profile.delegation.iter().flat_map(|delegation| &delegation.assistants) {

@@ -86,7 +86,9 @@ impl Parts<'_> {
         layer.face = face(table);
         bounds(table, &mut layer);
         diagnostics(table, &mut layer);
+        super::clarify::read(table, &mut layer);
         super::helpers::read(table, &mut layer);
+        super::state::read(table, &mut layer);
         layer.menu = table.table("model").map(|table| self.models.menu(table));
         for (slot, loader) in super::data::read(owner, table.tables("data"), self.backends) {
             loaders.insert(loader.name.clone(), loader);
@@ -175,8 +177,8 @@ fn face(table: &mut Table<'_>) -> Face {
 
 fn bounds(table: &mut Table<'_>, layer: &mut Layer) {
     let Some(mut table) = table.table("bounds") else { return };
-    layer.max_turns = whole(&mut table, "max_turns");
-    layer.max_tool_calls = whole(&mut table, "max_tool_calls");
+    layer.max_turns = table.whole("max_turns");
+    layer.max_tool_calls = table.whole("max_tool_calls");
     layer.on_limit = table.one_of("on_limit", &[("fail", OnLimit::Fail), ("answer", OnLimit::Answer)]);
     table.finish();
 }
@@ -193,18 +195,8 @@ fn diagnostics(table: &mut Table<'_>, layer: &mut Layer) {
 fn select_tools<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Location<'a>, String)> {
     let Some(mut table) = table.table("select_tools") else { return Vec::new() };
     let core = table.names("core");
-    let most = whole(&mut table, "most").and_then(|most| usize::try_from(most).ok());
+    let most = table.whole("most").and_then(|most| usize::try_from(most).ok());
     layer.select = Some(Select { core: core.iter().map(|(_, name)| name.clone()).collect(), most });
     table.finish();
     core
-}
-
-fn whole(table: &mut Table<'_>, key: &str) -> Option<u32> {
-    let entry = table.take(key)?;
-    let location = entry.location();
-    let count = u32::try_from(entry.count()?).ok();
-    if count.is_none() {
-        location.wrong(format_args!("must be at most {}", u32::MAX));
-    }
-    count
 }

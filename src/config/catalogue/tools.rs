@@ -39,6 +39,7 @@ pub(super) struct Tools {
     files: BTreeMap<String, String>,
     joins: Vec<Join>,
     leads: Vec<Lead>,
+    names_by: Vec<Lead>,
 }
 
 /// A profile that a tool joins by itself.
@@ -76,6 +77,14 @@ impl Tools {
         &self.leads
     }
 
+    /// Which tools others name to find out what a thing is called, but for those that may do that: they read, for everybody.
+    pub(super) fn wrong_lookups(&self) -> impl Iterator<Item = &Lead> {
+        let may = |tool: &OfferedTool| tool.effect == Effect::Read && tool.policy.roles.is_empty();
+        self.names_by
+            .iter()
+            .filter(move |lead| !self.requests.contains_key(&lead.to) || !self.offered.get(&lead.to).is_some_and(may))
+    }
+
     /// Notes that the file at `path` defines `name`; what is wrong with that.
     fn claim(&mut self, path: &str, name: &str) -> Option<String> {
         let first = self.files.insert(name.to_owned(), path.to_owned());
@@ -101,8 +110,9 @@ impl Tools {
     }
 
     /// Adds a tool that is declared as data.
-    pub(super) fn add(&mut self, Made { offered, declared, lead }: Made) {
+    pub(super) fn add(&mut self, Made { offered, declared, lead, names_by }: Made) {
         self.leads.extend(lead);
+        self.names_by.extend(names_by);
         let name = offered.def.name.clone();
         self.requests.insert(name.clone(), declared);
         self.offered.insert(name, offered);
@@ -146,8 +156,14 @@ fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
         // What is built in keeps drafts and previews, and writes nothing: see [`crate::tools::Tool::effect`].
-        let tool =
-            OfferedTool { def, policy: Policy::default(), effect: Effect::Read, moves_to: None, samples: Vec::new() };
+        let tool = OfferedTool {
+            def,
+            policy: Policy::default(),
+            effect: Effect::Read,
+            moves_to: None,
+            operation: None,
+            samples: Vec::new(),
+        };
         tools.offered.insert(name, tool);
     }
 }

@@ -172,6 +172,17 @@ impl<'a> Table<'a> {
         self.take(key)?.flag()
     }
 
+    /// The whole number at `key`, at most [`u32::MAX`].
+    pub fn whole(&mut self, key: &str) -> Option<u32> {
+        let entry = self.take(key)?;
+        let location = entry.location();
+        let count = u32::try_from(entry.count()?).ok();
+        if count.is_none() {
+            location.wrong(format_args!("must be at most {}", u32::MAX));
+        }
+        count
+    }
+
     /// The table at `key`.
     pub fn table(&mut self, key: &str) -> Option<Table<'a>> {
         self.take(key)?.table()

@@ -1,8 +1,8 @@
 //! A summary by rule: the user's requests, in the user's own words.
 
 use super::scene::Answer;
-use crate::agent::ports::conversations::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER};
 use crate::agent::ports::llm::ChatRequest;
+use crate::agent::ports::summaries::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER};
 use crate::chat::message::Message;
 
 /// How many requests a summary names: the newest.

@@ -7,7 +7,9 @@ use bytes::BytesMut;
 use serde_json::Value;
 
 use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use super::super::operation::OperationBody;
 use super::super::plans::{Plans, Standing};
+use super::super::state::StateBody;
 use super::super::{Encoder, frame};
 use super::calls::Calls;
 use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
@@ -361,6 +363,15 @@ impl Encoder for AgUiEncoder {
             AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
                 let value = Custom::Place(PlaceChangeBody::new(*by, place));
                 self.write(&Event::Custom { name: "place_changed", value }, out);
+            }
+            AgentEvent::Operation(operation) => {
+                let value = Custom::Operation(OperationBody::new(operation, None));
+                self.write(&Event::Custom { name: "operation", value }, out);
+            }
+            AgentEvent::State(event) => {
+                if let Some(body) = StateBody::of_event(event) {
+                    self.write(&Event::Custom { name: event.name(), value: Custom::State(body) }, out);
+                }
             }
             AgentEvent::Diagnosed(_) => {}
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => self.end_well(out),

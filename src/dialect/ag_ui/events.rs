@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use super::super::operation::OperationBody;
+use super::super::state::StateBody;
 use super::usage::ModelUsage;
 use crate::chat::artifact::Artifact;
 
@@ -183,6 +185,8 @@ pub(super) enum Custom<'a> {
     Progress(ToolProgress<'a>),
     Suggestions(SuggestionsBody),
     Place(PlaceChangeBody),
+    Operation(OperationBody<'a>),
+    State(StateBody),
     Cost { usd: f64 },
 }
 

@@ -6,6 +6,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use crate::dialect::operation::OperationBody;
+use crate::dialect::state::{ClarificationBody, ContextUsageBody, RecapBody};
 
 /// A model call begins.
 #[derive(Serialize, ToSchema)]
@@ -178,23 +180,43 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 14] = [
+pub const EVENTS: [Described; 18] = [
     described(
         "place_changed",
         "The conversation is somewhere else: by its request, first, or by a tool.",
         "PlaceChange",
     ),
+    described(
+        "context_usage",
+        "How much of its budget the conversation takes; only where the profile has one.",
+        "ContextUsage",
+    ),
     described("message_start", "A model call begins.", "MessageStart"),
+    described(
+        "clarification",
+        "The answer are questions, whose text follows; only where the profile asks first.",
+        "Clarification",
+    ),
     described("content_chunk", "A piece of the answer.", "ContentChunk"),
     described("thinking_chunk", "A piece of the model's reasoning; only where the profile shows it.", "ContentChunk"),
     described("tool_call_start", "The model named a tool. Its arguments are never sent.", "ToolCallStart"),
     described("tool_call_progress", "A tool tells how far it has come.", "ToolCallProgress"),
     described("tool_call_result", "The tool has run. Its result goes to the model alone.", "ToolCallResult"),
+    described(
+        "operation",
+        "A call does something to a thing that its user knows: as it begins, and when it has its result; only where its tool's file says so.",
+        "Operation",
+    ),
     described("workflow_preview", "A rule waits for its user to accept it.", "WorkflowPreview"),
     described("table_config_preview", "A table configuration waits for its user to accept it.", "TableConfigPreview"),
     described("approval_request", "A call waits for a person; right before the end of the run.", "ApprovalRequest"),
     described("payload", "Structured data that a tool returned, or that the model wrote.", "Payload"),
     described("suggestions", "What the model suggests to say or do next; once, after all text.", "Suggestions"),
+    described(
+        "recap",
+        "What the turn was about, right before its end, or what a move by a tool led to; only where the profile wants it.",
+        "Recap",
+    ),
     described("error", "The run ended early. Nothing follows.", "RunError"),
     described("message_complete", "The answer is complete. Nothing follows.", "MessageComplete"),
 ];
@@ -207,16 +229,20 @@ const fn described(event: &'static str, when: &'static str, data: &'static str) 
 pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut all = Vec::new();
     add::<PlaceChangeBody>(&mut all);
+    add::<ContextUsageBody>(&mut all);
     add::<MessageStart>(&mut all);
+    add::<ClarificationBody>(&mut all);
     add::<ContentChunk>(&mut all);
     add::<ToolCallStart<'_>>(&mut all);
     add::<ToolCallProgress<'_>>(&mut all);
     add::<ToolCallResult<'_>>(&mut all);
+    add::<OperationBody<'_>>(&mut all);
     add::<WorkflowPreview>(&mut all);
     add::<TableConfigPreview>(&mut all);
     add::<ApprovalRequest>(&mut all);
     add::<PayloadBody>(&mut all);
     add::<SuggestionsBody>(&mut all);
+    add::<RecapBody>(&mut all);
     add::<Error<'_>>(&mut all);
     add::<MessageComplete>(&mut all);
     all

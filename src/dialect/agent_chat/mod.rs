@@ -5,30 +5,24 @@
 //! beyond the documented ones.
 
 mod accept;
+mod encoder;
 pub mod events;
 mod framing;
 mod place;
 mod wire;
 
-use bytes::BytesMut;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use self::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
-use super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
-use super::{DecodeError, Encoder, FieldError, json};
+use super::{DecodeError, FieldError, json};
 use crate::bounded::json::parse;
-use crate::chat::event::AgentEvent;
-use crate::chat::failure::Failure;
-use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId};
 use crate::chat::input::{Ask, OnBusy, Parent, RunInput, RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
-use crate::chat::tool::Progress;
 
 pub use accept::{Wanted, wanted};
+use encoder::AgentChatEncoder;
 use framing::Framing;
 pub use place::{ConversationBody, PlaceRequest};
 pub use wire::Native;
@@ -205,7 +199,7 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(RunOptions { context, place, model, background, on_busy: policy, details: false, client_tools: Vec::new() })
+        Ok(RunOptions { context, place, model, background, on_busy: policy, ..RunOptions::default() })
     }
 }
 
@@ -262,124 +256,9 @@ fn check_size(field: &'static str, raw: Option<&RawValue>, max_bytes: usize) -> 
     }
 }
 
-/// The event that carries artifacts of a kind; these clients know no others.
-fn artifact_event(kind: &str) -> Option<&'static str> {
-    match kind {
-        "workflow_preview" => Some("workflow_preview"),
-        "table_config_preview" => Some("table_config_preview"),
-        "approval_request" => Some("approval_request"),
-        _ => None,
-    }
-}
-
-struct AgentChatEncoder {
-    framing: Framing,
-    request_id: String,
-}
-
-impl AgentChatEncoder {
-    /// A call, which the model that answers makes unless `origin` says otherwise.
-    fn call(&self, id: Option<u64>, event: &AgentEvent, origin: Option<&Value>, out: &mut BytesMut) {
-        match event {
-            AgentEvent::ToolCallStarted { id: call, name } => {
-                let data = ToolCallStart { tool_use_id: call.as_str(), name, origin };
-                self.framing.write(out, id, "tool_call_start", &data);
-            }
-            AgentEvent::ToolProgress { id: call, name, progress } => {
-                let Progress { stage, message, fraction, data: _ } = &**progress;
-                let (tool_use_id, fraction) = (call.as_str(), *fraction);
-                let data = ToolCallProgress { tool_use_id, name, stage, message, fraction, origin };
-                self.framing.write(out, id, "tool_call_progress", &data);
-            }
-            AgentEvent::ToolCallFinished { id: call, name, fate, error: _, result: _ } => {
-                let state = match fate {
-                    CallFate::Unknown => Some(fate.name()),
-                    CallFate::Done
-                    | CallFate::Failed
-                    | CallFate::NotRun
-                    | CallFate::AwaitsApproval
-                    | CallFate::AwaitsClient => None,
-                };
-                let data =
-                    ToolCallResult { tool_use_id: call.as_str(), name, is_error: fate.is_error(), state, origin };
-                self.framing.write(out, id, "tool_call_result", &data);
-            }
-            _ => {}
-        }
-    }
-
-    fn ended(&self, id: Option<u64>, out: &mut BytesMut, code: &str, message: &str) {
-        self.framing.write(out, id, "error", &Error { message, code, retryable: true, request_id: &self.request_id });
-    }
-}
-
-impl Encoder for AgentChatEncoder {
-    /// Nothing: the first frame is that of the first event, also for who comes back.
-    fn opened(&mut self, _out: &mut BytesMut) {}
-
-    fn encode(&mut self, id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
-        match event {
-            AgentEvent::TurnStarted { turn } => {
-                self.framing.write(out, id, "message_start", &MessageStart { turn: *turn })
-            }
-            AgentEvent::TextDelta { text } => self.framing.write_text(out, id, "content_chunk", CHUNK, text),
-            AgentEvent::ThinkingDelta { text } => self.framing.write_text(out, id, "thinking_chunk", CHUNK, text),
-            AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
-                self.framing.write(out, id, "place_changed", &PlaceChangeBody::new(*by, place));
-            }
-            AgentEvent::TurnEnded { .. }
-            | AgentEvent::ToolCallReady { .. }
-            | AgentEvent::ToolCallHeld { .. }
-            | AgentEvent::CallDecided { .. }
-            | AgentEvent::RoundEnded
-            | AgentEvent::Diagnosed(_) => {}
-            AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload)),
-            AgentEvent::Suggested(suggestions) => {
-                self.framing.write(out, id, "suggestions", &SuggestionsBody::from_suggestions(suggestions));
-            }
-            AgentEvent::ToolCallStarted { .. }
-            | AgentEvent::ToolProgress { .. }
-            | AgentEvent::ToolCallFinished { .. } => self.call(id, event, None, out),
-            AgentEvent::Plan(event) => {
-                let (name, value) = event.value();
-                self.framing.write(out, id, name, &value);
-            }
-            AgentEvent::Within(within) => self.call(id, &within.event, Some(&within.origin.value()), out),
-            AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {
-                Some(event) => self.framing.write(out, id, event, &artifact.payload),
-                None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),
-            },
-            AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } | AgentEvent::AwaitingClient { .. } => {
-                self.framing.write(out, id, "message_complete", &MessageComplete {});
-            }
-            AgentEvent::Failed(Failure { code, message, retryable }) => {
-                let data = Error { message, code: code.name(), retryable: *retryable, request_id: &self.request_id };
-                self.framing.write(out, id, "error", &data);
-            }
-            AgentEvent::Cancelled => self.ended(id, out, "cancelled", "The run was cancelled"),
-            AgentEvent::Interrupted => {
-                self.ended(id, out, "interrupted", "The server stopped while answering; please continue")
-            }
-        }
-    }
-
-    fn lost(&mut self, out: &mut BytesMut) {
-        self.ended(None, out, "resync", "Part of this stream is not kept any more; read the run and its conversation");
-    }
-
-    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
-        self.framing.write_draining(come_back_ms, out);
-    }
-
-    fn keep_alive(&mut self, out: &mut BytesMut) {
-        self.framing.write_keep_alive(out);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{AgentChat, AgentChatEncoder, Encoder, Framing};
-    use bytes::BytesMut;
+    use super::AgentChat;
 
     #[test]
     fn an_empty_text_is_an_optional_field_left_out() {
@@ -403,14 +282,5 @@ mod tests {
         }
         let again = br#"{"message": "", "context_type": "w", "conversation_id": "c", "regenerate": true}"#;
         dialect.parse(again).unwrap();
-    }
-
-    #[test]
-    fn a_reader_gets_the_time_to_come_back() {
-        for (come_back_ms, expected) in [(None, ": draining\n\n"), (Some(1234), ": draining\n\nretry: 1234\n\n")] {
-            let mut out = BytesMut::new();
-            AgentChatEncoder { framing: Framing::Event, request_id: "r".to_owned() }.draining(come_back_ms, &mut out);
-            assert_eq!(out, expected);
-        }
     }
 }

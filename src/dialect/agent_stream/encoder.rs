@@ -3,9 +3,10 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
-use super::frames::{Frame, Origin, Outcome, Shift, State, Tokens, error_type, write};
+use super::frames::{Frame, OperationView, Origin, Outcome, Shift, State, Tokens, error_type, write};
 use super::plan_view::{self, Of};
 use super::session_row::{SessionRow, call, focus};
+use super::state;
 use crate::bounded::json;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Within};
@@ -14,6 +15,7 @@ use crate::chat::fate::{CallError, CallFate};
 use crate::chat::place::{Mover, Place};
 use crate::chat::plan::{CallOrigin, Plan, PlanEvent, Review};
 use crate::chat::session::Session;
+use crate::chat::state::{ContextUsage, Recap, StateEvent};
 use crate::chat::stream::Usage;
 use crate::dialect::{Encoder, frame};
 
@@ -29,6 +31,14 @@ pub(super) struct AgentStreamEncoder {
     is_refocused: bool,
     /// The session's id, and its user.
     ids: Option<(String, String)>,
+    /// How much of the session a model reads; told behind the session.
+    context_usage: Option<ContextUsage>,
+    /// What the turn before was about; told behind the session.
+    recap_before: Option<Recap>,
+    /// What the turn was about; told right before its end.
+    recap: Option<Recap>,
+    /// Whether the answer are questions.
+    has_asked: bool,
     /// Whether the steps of a plan are carried out.
     is_executing: bool,
     usage: Usage,
@@ -38,7 +48,18 @@ impl AgentStreamEncoder {
     pub(super) fn new(session: Option<Session>) -> Self {
         let context_type = session.as_ref().map(|session| session.context_type.clone()).unwrap_or_default();
         let ids = session.as_ref().map(|session| (session.id.to_string(), session.user.clone()));
-        Self { context_type, session, is_refocused: false, ids, is_executing: false, usage: Usage::default() }
+        Self {
+            context_type,
+            session,
+            is_refocused: false,
+            ids,
+            context_usage: None,
+            recap_before: None,
+            recap: None,
+            has_asked: false,
+            is_executing: false,
+            usage: Usage::default(),
+        }
     }
 
     fn state(&self, state: State, out: &mut BytesMut) {
@@ -48,13 +69,38 @@ impl AgentStreamEncoder {
     /// Tells of the session, and of its focus where the request has changed it.
     fn begin(&mut self, out: &mut BytesMut) {
         let Some(session) = self.session.take() else { return };
-        write(out, &Frame::Session { session: SessionRow::from_session(&session) });
+        write(out, &Frame::Session { session: Box::new(SessionRow::from_session(&session)) });
+        if let Some(usage) = self.context_usage.take() {
+            write(out, &Frame::ContextUsage { usage: state::usage(&usage) });
+        }
         let focus = session.place.as_ref().and_then(focus);
         if self.is_refocused {
             write(out, &Frame::FocusChanged { focus });
         }
         if let Some(focus) = focus {
             write(out, &Frame::FocusActive { focus });
+        }
+        if let Some(recap) = self.recap_before.take() {
+            write(out, &Frame::LastTurnContext { context: state::recap(&recap) });
+        }
+    }
+
+    /// Tells of the state, each thing at its time.
+    fn tell_state(&mut self, event: &StateEvent, out: &mut BytesMut) {
+        match event {
+            StateEvent::ContextUsage(usage) if self.session.is_some() => self.context_usage = Some(usage.clone()),
+            StateEvent::ContextUsage(usage) => write(out, &Frame::ContextUsage { usage: state::usage(usage) }),
+            StateEvent::RecapBefore(recap) => self.recap_before = Some(recap.clone()),
+            StateEvent::Recap(recap) => self.recap = Some(recap.clone()),
+            StateEvent::Asked(asked) => {
+                self.begin(out);
+                self.has_asked = true;
+                write(out, &Frame::Text { content: &asked.introduction });
+                write(out, &Frame::ClarifyingQuestions { questions: &asked.questions });
+            }
+            StateEvent::RecapOfMove(recap) => {
+                write(out, &Frame::LastTurnContext { context: state::recap(recap) });
+            }
         }
     }
 
@@ -69,7 +115,7 @@ impl AgentStreamEncoder {
             entity_id: id,
             entity_name: name,
             entity_type: &place.context_type,
-            message: format!("Context shifted to {} for \"{name}\" (ID: {id})", place.context_type),
+            message: place.arrival(),
         };
         write(out, &Frame::ContextShift { context_shift });
     }
@@ -104,6 +150,10 @@ impl AgentStreamEncoder {
             }
             AgentEvent::ToolCallFinished { id, name, fate, error, result } => {
                 Self::finished((id.as_str(), name), (*fate, *error), result, origin, out);
+            }
+            AgentEvent::Operation(operation) => {
+                let operation = OperationView::new(operation);
+                write(out, &Frame::Operation { operation, origin: Origin::of(origin) });
             }
             _ => {}
         }
@@ -181,18 +231,23 @@ impl Encoder for AgentStreamEncoder {
                 self.is_refocused = *is_refocused;
                 return;
             }
+            AgentEvent::State(event) => return self.tell_state(event, out),
             // To these clients such a turn has never begun.
             AgentEvent::Failed(failure) if is_of_context(failure.code) => {}
             _ => self.begin(out),
         }
         match event {
             AgentEvent::PlaceChanged { by: Mover::Tool, place, .. } => self.shift(place, out),
+            // The text of questions has them once more.
+            AgentEvent::TextDelta { .. } if self.has_asked => {}
             AgentEvent::TextDelta { text } => write(out, &Frame::Text { content: text }),
             AgentEvent::TurnEnded { usage, .. } => {
                 self.usage.input_tokens += usage.input_tokens;
                 self.usage.output_tokens += usage.output_tokens;
             }
-            AgentEvent::ToolCallReady { .. } | AgentEvent::ToolCallFinished { .. } => Self::call(event, None, out),
+            AgentEvent::ToolCallReady { .. } | AgentEvent::ToolCallFinished { .. } | AgentEvent::Operation(_) => {
+                Self::call(event, None, out);
+            }
             AgentEvent::Within(within) => {
                 let Within { origin, event } = &**within;
                 Self::call(event, Some(origin), out);
@@ -204,6 +259,7 @@ impl Encoder for AgentStreamEncoder {
                 }
             }
             AgentEvent::PlaceChanged { by: Mover::Request, .. }
+            | AgentEvent::State(_)
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }
@@ -219,6 +275,9 @@ impl Encoder for AgentStreamEncoder {
             | AgentEvent::AwaitingClient { usage, .. } => {
                 self.usage = *usage;
                 self.state(State::WaitingOnUser, out);
+                if let Some(recap) = self.recap.take() {
+                    write(out, &Frame::LastTurnContext { context: state::recap(&recap) });
+                }
                 self.done("stop", out);
             }
             AgentEvent::Failed(failure) => {

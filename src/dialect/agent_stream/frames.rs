@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::session_row::{Call, SessionRow};
 use crate::chat::fate::CallError;
+use crate::chat::operation::Operation;
 use crate::chat::plan::CallOrigin;
 use crate::chat::stream::Usage;
 use crate::dialect::frame;
@@ -20,7 +21,13 @@ pub(super) enum Frame<'a> {
         context_type: &'a str,
     },
     Session {
-        session: SessionRow<'a>,
+        session: Box<SessionRow<'a>>,
+    },
+    ContextUsage {
+        usage: Value,
+    },
+    LastTurnContext {
+        context: Value,
     },
     FocusChanged {
         focus: Option<&'a RawValue>,
@@ -31,6 +38,9 @@ pub(super) enum Frame<'a> {
     Text {
         content: &'a str,
     },
+    ClarifyingQuestions {
+        questions: &'a [String],
+    },
     ToolCall {
         tool_call: Call<'a>,
         #[serde(flatten)]
@@ -38,6 +48,11 @@ pub(super) enum Frame<'a> {
     },
     ToolResult {
         result: Outcome<'a>,
+        #[serde(flatten)]
+        origin: Origin,
+    },
+    Operation {
+        operation: OperationView<'a>,
         #[serde(flatten)]
         origin: Origin,
     },
@@ -91,6 +106,29 @@ pub(super) enum Frame<'a> {
         usage: Tokens,
         finished_reason: &'static str,
     },
+}
+
+/// What a call does to a thing that its user knows.
+#[derive(Serialize)]
+pub(super) struct OperationView<'a> {
+    action: &'static str,
+    entity_type: &'a str,
+    entity_name: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entity_id: Option<&'a str>,
+}
+
+impl<'a> OperationView<'a> {
+    pub(super) fn new(operation: &'a Operation) -> Self {
+        Self {
+            action: operation.action.name(),
+            entity_type: &operation.kind,
+            entity_name: &operation.name,
+            status: operation.status.name(),
+            entity_id: operation.id.as_deref(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Serialize)]

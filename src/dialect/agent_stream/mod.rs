@@ -9,6 +9,7 @@ mod frames;
 mod plan_view;
 mod request;
 mod session_row;
+mod state;
 mod wire;
 
 pub use session_row::{SessionRow, call};

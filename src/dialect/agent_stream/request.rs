@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::AgentStream;
+use super::{AgentStream, state};
 use crate::bounded::json::{parse, value};
 use crate::chat::input::{Ask, ClientMessage, OnBusy, RunOptions, Screen};
 use crate::chat::place::{PlaceUpdate, Update};
@@ -128,6 +128,7 @@ pub(super) fn read(limits: &AgentStream, body: &[u8]) -> Result<Read, DecodeErro
     let options = RunOptions {
         context: context(&body),
         place: PlaceUpdate { entity: entity.map_or(Update::Keep, |id| Update::Set(cut(&id))), focus },
+        recap: body.recap.and_then(state::read),
         on_busy: Some(OnBusy::Interrupt),
         details: true,
         ..RunOptions::default()
@@ -169,7 +170,6 @@ fn cut(text: impl AsRef<str>) -> String {
 
 /// What else a request says, as prompts and the views of its run see it.
 fn context(body: &Body<'_>) -> Option<ScreenState> {
-    let recap = body.recap.filter(|raw| raw.get().starts_with('{'));
     let kind = body.entity_type.filter(|raw| {
         let kind: Option<String> = parse(raw.get()).ok();
         kind.is_some_and(|kind| kind != PROJECT_WIDE && FOCUS_TYPES.contains(&kind.as_str()))
@@ -181,12 +181,7 @@ fn context(body: &Body<'_>) -> Option<ScreenState> {
     });
     let run = run.and_then(|number| serde_json::value::to_raw_value(&number).ok());
     let note = body.voice_note_group.filter(|raw| fields::given(Some(raw)).is_some() && raw.get().starts_with('"'));
-    let found = [
-        ("last_turn_context", recap),
-        ("ontology_entity_type", kind),
-        ("stream_run_id", run.as_deref()),
-        ("voice_note_group_id", note),
-    ];
+    let found = [("ontology_entity_type", kind), ("stream_run_id", run.as_deref()), ("voice_note_group_id", note)];
     ScreenState::of_fields(found.into_iter().filter_map(|(name, raw)| Some((name, raw?))))
 }
 

@@ -1,9 +1,11 @@
 //! Sessions and calls as this protocol shows them, in streams and in the answers of its other routes.
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::state;
 use crate::chat::day::rfc3339;
 use crate::chat::place::Place;
 use crate::chat::session::Session;
@@ -35,10 +37,10 @@ pub struct SessionRow<'a> {
     message_count: u64,
     tool_call_count: u64,
     total_tokens_used: u64,
-    compressed_at: Option<&'a str>,
+    compressed_at: Option<String>,
     archived_at: Option<&'a str>,
     last_message_at: Option<String>,
-    last_classified_at: Option<&'a str>,
+    last_classified_at: Option<String>,
     created_at: String,
     updated_at: String,
 }
@@ -49,12 +51,20 @@ pub struct SessionRow<'a> {
 struct Metadata<'a> {
     #[schema(value_type = Option<Object>)]
     focus: Option<&'a RawValue>,
+    /// How much of its budget it took in its newest turn.
+    #[serde(rename = "lastContextUsage", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, nullable = false)]
+    context_usage: Option<Value>,
+    /// What was said and asked before a project is made.
+    #[serde(rename = "projectClarification", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, nullable = false)]
+    clarification: Option<Value>,
 }
 
 impl<'a> SessionRow<'a> {
     /// The row of `session`.
     pub fn from_session(session: &'a Session) -> Self {
-        let place = session.place.as_ref();
+        let (place, labels) = (session.place.as_ref(), session.labels.as_ref());
         Self {
             id: session.id.as_str(),
             user_id: &session.user,
@@ -62,20 +72,28 @@ impl<'a> SessionRow<'a> {
             entity_id: place.and_then(entity_id),
             status: "active",
             title: session.title.as_deref().unwrap_or(TITLE),
-            auto_title: None,
-            summary: None,
-            chat_topics: None,
+            auto_title: labels.map(|labels| labels.title.as_str()),
+            summary: labels.and_then(|labels| labels.summary.as_deref()),
+            chat_topics: labels.map(|labels| labels.topics.iter().map(String::as_str).collect()),
             chat_type: None,
-            agent_metadata: Metadata { focus: place.and_then(focus) },
+            agent_metadata: Metadata {
+                focus: place.and_then(focus),
+                context_usage: session.context_usage.as_ref().map(state::usage),
+                clarification: session
+                    .clarification
+                    .as_ref()
+                    .filter(|known| known.rounds > 0)
+                    .map(state::clarification),
+            },
             preferences: None,
             auto_accept_operations: false,
             message_count: session.message_count,
             tool_call_count: session.tool_calls,
             total_tokens_used: session.tokens,
-            compressed_at: None,
+            compressed_at: session.summarised_at_ms.map(rfc3339),
             archived_at: None,
             last_message_at: session.last_message_at_ms.map(rfc3339),
-            last_classified_at: None,
+            last_classified_at: labels.map(|labels| rfc3339(labels.at_ms)),
             created_at: rfc3339(session.created_at_ms),
             updated_at: rfc3339(session.updated_at_ms),
         }

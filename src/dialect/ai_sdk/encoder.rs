@@ -20,7 +20,9 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
 use crate::dialect::bodies::{PlaceChangeBody, SuggestionsBody};
+use crate::dialect::operation::OperationBody;
 use crate::dialect::plans::{Plans, Standing};
+use crate::dialect::state::StateBody;
 use crate::dialect::{Encoder, RunIds, frame};
 
 const INTERRUPTED: &str = "The server stopped while answering; please ask again";
@@ -303,6 +305,16 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::PlaceChanged { by, place, is_refocused: _ } => {
                 let body = Plain::from_value(&PlaceChangeBody::new(*by, place));
                 self.part("data-place", Some("place"), &body, out);
+            }
+            AgentEvent::Operation(operation) => {
+                let body = Plain::from_value(&OperationBody::new(operation, None));
+                self.part("data-operation", Some(operation.call.as_str()), &body, out);
+            }
+            AgentEvent::State(event) => {
+                if let Some(body) = StateBody::of_event(event) {
+                    let name = event.name().replace('_', "-");
+                    self.part(&format!("data-{name}"), Some(&name), &Plain::from_value(&body), out);
+                }
             }
             AgentEvent::Plan(event) => {
                 if let Some(standing) = self.plans.apply(event) {

@@ -75,7 +75,10 @@ pub(super) fn part_name(kind: &str) -> String {
     match name.as_str() {
         "" => "data-part".to_owned(),
         // What is ours must not be taken for theirs.
-        "progress" | "suggestions" | "approval" | "place" | "plan" | "agent" => format!("data-{name}-part"),
+        "progress" | "suggestions" | "approval" | "place" | "plan" | "agent" | "context-usage" | "recap"
+        | "operation" | "clarification" => {
+            format!("data-{name}-part")
+        }
         _ => format!("data-{name}"),
     }
 }

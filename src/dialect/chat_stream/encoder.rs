@@ -136,7 +136,11 @@ impl Encoder for ChatStreamEncoder {
                 self.answer.round_end();
                 write(out, id, &Frame::TextDelta { text: SEPARATOR });
             }
-            AgentEvent::PlaceChanged { .. } | AgentEvent::Plan(_) | AgentEvent::Within(_) => {}
+            AgentEvent::PlaceChanged { .. }
+            | AgentEvent::State(_)
+            | AgentEvent::Operation(_)
+            | AgentEvent::Plan(_)
+            | AgentEvent::Within(_) => {}
             AgentEvent::Artifact(artifact) => self.answer.artifact(artifact),
             AgentEvent::Payload(payload) => self.answer.payload(payload),
             AgentEvent::Suggested(suggestions) => self.answer.suggested(suggestions),

@@ -85,12 +85,14 @@ impl Transcript {
                 }
             }
             AgentEvent::PlaceChanged { .. }
+            | AgentEvent::State(_)
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. }
             | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::Operation(_)
             | AgentEvent::Payload(_)
             | AgentEvent::Plan(_)
             | AgentEvent::Within(_)

@@ -14,4 +14,5 @@ pub(super) fn routes() -> OpenApiRouter<Services> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::get, sessions::rename, sessions::delete))
         .routes(routes!(sessions::close))
+        .routes(routes!(sessions::classify))
 }

@@ -7,8 +7,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-use super::views::{Closed, Data, Deleted, ListData, OneData, ReadData, SessionData, ViewData};
+use super::views::{Closed, Data, Deleted, ListData, OneData, Queued, ReadData, SessionData, ViewData};
 use crate::agent::ports::chats::ChatRun;
 use crate::agent::ports::places::Changes;
 use crate::agent::ports::plans::PlanRecord;
@@ -22,6 +23,7 @@ use crate::dialect::FieldError;
 use crate::http::Services;
 use crate::http::auth::Authenticated;
 use crate::http::body::Taken;
+use crate::http::code::Code;
 use crate::http::conversations::failed;
 use crate::http::problem::Problem;
 
@@ -217,7 +219,39 @@ pub(in crate::http) async fn close(
     let place = PlaceUpdate { entity: entity.map_or(Update::Keep, Update::Set), focus: Update::Keep };
     let updated = context_type.is_some() || !place.is_empty();
     change(&services, &caller.owner, &id, Changes { title: None, context_type, place }).await?;
-    Ok(Json(Data::new(Closed { updated, classification_queued: false })).into_response())
+    let session = services.sessions.session(&caller.owner, &id).await.map_err(failed)?.ok_or_else(no_such_session)?;
+    let labelled = session.labels.as_ref().map(|labels| labels.at_ms);
+    let is_new = session.message_count > 1
+        && session.last_message_at_ms.is_some_and(|at| labelled.is_none_or(|labelled| labelled < at));
+    let classification_queued = is_new && services.runs.label(&caller.owner, &session);
+    Ok(Json(Data::new(Closed { updated, classification_queued })).into_response())
+}
+
+/// 200 when a helper will label the session behind the scenes.
+#[utoipa::path(
+    post,
+    path = "/api/chat/sessions/{session_id}/classify",
+    operation_id = "classifyAgentSession",
+    tag = "Agent Stream",
+    summary = "Have a session labelled",
+    params(("session_id" = String, Path, description = "The caller's own session.")),
+    responses(
+        (status = 200, description = "It will be tried.", body = Data<Queued>),
+        (status = 404, description = "`not_found`: there is no such session, or it is another's."),
+        (status = 503, description = "`helper_off`: nobody does that here (`helpers.title`)."),
+    ),
+)]
+pub(in crate::http) async fn classify(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    id: SessionPath,
+) -> Result<Response, Problem> {
+    let id = parse(&path(id)?)?;
+    let session = services.sessions.session(&caller.owner, &id).await.map_err(failed)?.ok_or_else(no_such_session)?;
+    match services.runs.label(&caller.owner, &session) {
+        true => Ok(Json(Data::new(Queued { queued: true, job_id: Uuid::now_v7().to_string() })).into_response()),
+        false => Err(Problem::unavailable(Code::HelperOff, "nobody labels conversations here")),
+    }
 }
 
 /// A session with its runs, and the newest of its plans.

@@ -50,6 +50,16 @@ pub(super) struct Closed {
 }
 
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentSessionQueued)]
+pub(super) struct Queued {
+    /// Always true.
+    pub(super) queued: bool,
+    /// For logs; there is nothing to be read under it.
+    pub(super) job_id: String,
+}
+
+#[derive(Serialize, ToSchema)]
 #[schema(as = AgentSessions)]
 pub(super) struct ListData<'a> {
     sessions: Vec<SessionRow<'a>>,
@@ -266,7 +276,11 @@ fn of_run(session: &Session, run: &ChatRun, plans: &[PlanRecord]) -> Vec<Message
             .and_then(|fields| fields.get("stream_run_id").cloned());
         let mut metadata = Map::new();
         if is_cut_off {
-            let reason = if run.state == RunState::Cancelled { "user_cancelled" } else { "shutdown" };
+            let reason = match run.state {
+                RunState::Cancelled if run.is_superseded => "superseded",
+                RunState::Cancelled => "user_cancelled",
+                _ => "shutdown",
+            };
             metadata.insert("interrupted".to_owned(), json!(true));
             metadata.insert("interrupted_reason".to_owned(), json!(reason));
             metadata.insert("stream_run_id".to_owned(), json!(number));

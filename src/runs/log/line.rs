@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use super::suggested::SuggestionsLine;
 use crate::chat::ids::ToolCallId;
+use crate::chat::operation::Operation;
+use crate::chat::state::StateEvent;
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
 
@@ -114,6 +116,8 @@ pub(super) enum Line<'a> {
         #[serde(borrow)]
         focus: Option<Cow<'a, str>>,
     },
+    State(Cow<'a, StateEvent>),
+    Operation(Cow<'a, Operation>),
     Plan {
         #[serde(borrow)]
         event: Cow<'a, str>,

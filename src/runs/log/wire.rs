@@ -106,6 +106,8 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                     focus: focus.as_ref().map(|focus| Cow::Borrowed(focus.as_str())),
                 }
             }
+            AgentEvent::State(event) => Self::State(Cow::Borrowed(event)),
+            AgentEvent::Operation(operation) => Self::Operation(Cow::Borrowed(operation)),
             AgentEvent::Plan(event) => {
                 let (event, value) = event.value();
                 Self::Plan { event: Cow::Borrowed(event), value }
@@ -200,6 +202,8 @@ impl TryFrom<Line<'_>> for AgentEvent {
                     focus: focus.and_then(|focus| ScreenState::parse(&focus)),
                 }),
             },
+            Line::State(event) => Self::State(Box::new(event.into_owned())),
+            Line::Operation(operation) => Self::Operation(Box::new(operation.into_owned())),
             Line::Plan { event, value } => {
                 let unknown = || serde::de::Error::custom("no event of a plan");
                 Self::Plan(Box::new(PlanEvent::of_value(&event, &value).ok_or_else(unknown)?))
@@ -233,6 +237,8 @@ mod tests {
 
     use super::*;
     use crate::chat::ids::ToolCallId;
+    use crate::chat::operation::{Action, Operation, OperationStatus};
+    use crate::chat::state::{ContextUsage, Mentioned, Recap, StateEvent, SummaryFigures};
     use crate::chat::stream::Usage;
     use crate::chat::tool::{ToolCall, ToolInput};
 
@@ -306,6 +312,35 @@ mod tests {
                     let by = if looks { Mover::Tool } else { Mover::Request };
                     let place = Box::new(Place { context_type, entity, focus });
                     AgentEvent::PlaceChanged { by, place, is_refocused: looks }
+                }
+            ),
+            (id(), text(), proptest::option::of(text()), proptest::sample::select(&Action::ALL[..])).prop_map(
+                |(call, name, id, action)| {
+                    let status = if id.is_some() { OperationStatus::Start } else { OperationStatus::Error };
+                    AgentEvent::Operation(Box::new(Operation { call, action, kind: name.clone(), id, name, status }))
+                }
+            ),
+            (text(), any::<[u64; 3]>(), proptest::option::of(text())).prop_map(
+                |(id, [tokens, budget, at], is_recap)| {
+                    let at_ms = i64::try_from(at / 2).unwrap();
+                    AgentEvent::State(Box::new(match is_recap {
+                        None => {
+                            let summary = Some(SummaryFigures { id, at_ms, original_tokens: budget, tokens });
+                            StateEvent::ContextUsage(ContextUsage { tokens, budget, near_percent: 85, summary })
+                        }
+                        Some(summary) => {
+                            let entities = vec![Mentioned { kind: id.clone(), is_one: false, ids: vec![id.clone()] }];
+                            let tools = vec![id.clone()];
+                            StateEvent::Recap(Recap {
+                                summary,
+                                context_type: id,
+                                entities,
+                                tools,
+                                at_ms,
+                                is_asking: false,
+                            })
+                        }
+                    }))
                 }
             ),
             (text(), json()).prop_map(|(kind, payload)| {

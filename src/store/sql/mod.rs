@@ -2,7 +2,9 @@
 
 mod approvals;
 mod audit;
+mod client_history;
 mod drafts;
+mod names;
 mod payloads;
 mod pins;
 mod places;

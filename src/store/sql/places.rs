@@ -3,16 +3,21 @@
 use async_trait::async_trait;
 
 use super::SqlStore;
+use super::names::keep_names;
 use super::views::find_head;
 use crate::agent::ports::conversations::ConversationHead;
 use crate::agent::ports::places::{Changes, PlaceStore};
+use crate::agent::ports::store::{Left, StateLeft};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
+use crate::chat::clarification::Clarification;
 use crate::chat::ids::ConversationId;
+use crate::chat::labels::Labels;
 use crate::chat::place::Place;
+use crate::chat::state::Recap;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
-use crate::store::place::{decode_place, encode_place};
+use crate::store::place::{decode_place, decode_state, encode_place, encode_state};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
@@ -47,6 +52,10 @@ impl PlaceStore for SqlStore {
     ) -> Result<Option<ConversationHead>, StoreError> {
         attempt("change a conversation", self.try_change(&owner.into(), id, changes)).await
     }
+
+    async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError> {
+        attempt("label a conversation", self.try_label(&owner.into(), id, labels)).await
+    }
 }
 
 impl SqlStore {
@@ -78,6 +87,21 @@ impl SqlStore {
         Ok(head)
     }
 
+    async fn try_label(&self, scope: &Scope, id: &ConversationId, labels: &Labels) -> Result<(), Fault> {
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        query(
+            "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, labels)
+             SELECT $1, $2, $3, $4, 0, $5
+             WHERE EXISTS (SELECT 1 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3)
+             ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET labels = excluded.labels",
+        )
+        .bind((scope, id.as_str(), self.clock.now_ms(), encode_state(Some(labels))?))
+        .execute(&mut transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
     async fn try_head(&self, scope: &Scope, id: &ConversationId) -> Result<Option<ConversationHead>, Fault> {
         find_head(&mut self.database.read(Reach::User(scope)).await?, scope, id).await
     }
@@ -107,15 +131,18 @@ impl SqlStore {
             }
         }
         if changes.context_type.is_some() || !changes.place.is_empty() {
+            // What was said and asked is of the place that is left.
+            let is_left = changes.context_type.as_ref().is_some_and(|to| *to != head.context_type);
             let context_type = changes.context_type.clone().unwrap_or(head.context_type);
             let place = changes.place.apply(head.place.as_ref(), &context_type);
             let place = place.unwrap_or(Place { context_type, entity: None, focus: None });
             query(
                 "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, place)
                  VALUES ($1, $2, $3, $4, 0, $5)
-                 ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET place = excluded.place",
+                 ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET place = excluded.place,
+                     clarification = CASE WHEN $6 = 1 THEN NULL ELSE conversation_state.clarification END",
             )
-            .bind((scope, id.as_str(), self.clock.now_ms(), encode_place(&place)?))
+            .bind((scope, id.as_str(), self.clock.now_ms(), encode_place(&place)?, i64::from(is_left)))
             .execute(&mut transaction)
             .await?;
         }
@@ -125,18 +152,65 @@ impl SqlStore {
     }
 }
 
-/// The place of a conversation.
-pub(super) async fn find_place(
-    connection: &mut dyn Connection,
+/// What a run begins with of the state of its conversation.
+#[derive(Default)]
+pub(super) struct FoundState {
+    pub(super) place: Option<Place>,
+    /// What its last turn was about.
+    pub(super) recap: Option<Recap>,
+    /// What was said and asked before an answer.
+    pub(super) clarification: Option<Clarification>,
+}
+
+/// The state of a conversation.
+pub(super) async fn find_state(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Result<FoundState, Fault> {
+    let row: Option<(Option<String>, Option<String>, Option<String>)> = query(
+        "SELECT place, recap, clarification FROM conversation_state
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+    )
+    .bind((scope, id))
+    .fetch_optional(connection)
+    .await?;
+    let (place, recap, clarification) = row.unwrap_or_default();
+    Ok(FoundState {
+        place: place.as_deref().map(decode_place).transpose()?,
+        recap: decode_state(recap.as_deref())?,
+        clarification: decode_state(clarification.as_deref())?,
+    })
+}
+
+/// Keeps what a run leaves of the state of its conversation.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn keep_state(
+    batch: &mut Batch,
     scope: &Scope,
     id: &str,
-) -> Result<Option<Place>, Fault> {
-    let place: Option<Option<String>> =
-        query("SELECT place FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
-            .bind((scope, id))
-            .fetch_optional_value(connection)
-            .await?;
-    Ok(place.flatten().as_deref().map(decode_place).transpose()?)
+    left: StateLeft<'_>,
+    now: i64,
+) -> Result<(), RecordError> {
+    keep_names(batch, scope, id, left.names, now);
+    if (left.recap, left.context_usage, left.clarification) == (None, None, Left::Same) {
+        return Ok(());
+    }
+    let keep = batch.say(
+        "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, recap, context_usage,
+             clarification)
+         VALUES ($1, $2, $3, $4, 0, $5, $6, $7)
+         ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET
+             recap = COALESCE(excluded.recap, conversation_state.recap),
+             context_usage = COALESCE(excluded.context_usage, conversation_state.context_usage),
+             clarification = CASE WHEN $8 = 1 THEN excluded.clarification ELSE conversation_state.clarification END",
+    );
+    let (clarification, is_new) = match left.clarification {
+        Left::Same => (None, 0_i64),
+        Left::Nothing => (None, 1),
+        Left::Is(so_far) => (Some(so_far), 1),
+    };
+    keep.bind((scope, id, now, encode_state(left.recap)?, encode_state(left.context_usage)?));
+    keep.bind((encode_state(clarification)?, is_new));
+    Ok(())
 }
 
 /// Keeps the place of a conversation that has a run.

@@ -21,7 +21,7 @@ struct Token {
 const HOLE: char = '?';
 
 /// All tokens.
-const TOKENS: [Token; 9] = [
+const TOKENS: [Token; 10] = [
     // The database's own time in milliseconds. Leases are kept by it, so replicas need not agree about the time, and no test
     // moves it.
     Token {
@@ -50,6 +50,12 @@ const TOKENS: [Token; 9] = [
             "(SELECT value ->> 'run' AS run, value ->> 'turn' AS turn, value ->> 'at' AS at, value ->> 'piece' AS piece,
              value ->> 'event' AS event FROM json_each(?)) AS p",
         postgres: "json_to_recordset(CAST(? AS json)) AS p (run text, turn bigint, at bigint, piece text, event bigint)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of names with ids.
+    Token {
+        name: "names",
+        sqlite: "(SELECT value ->> 'id' AS id, value ->> 'name' AS name FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, name text)",
     },
     // Goes before what a statement gives of the row that it has just made, and `@where_made` behind that. SQLite makes a
     // table for a `RETURNING` each time, which costs more than the change.

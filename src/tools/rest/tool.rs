@@ -134,6 +134,10 @@ impl Tool for RestTool {
         for lookup in lookups {
             self.lists.resolve(lookup, origin, &mut args, cx.caller).await?;
         }
+        // What is refused needs no approval, and nothing is asked for its sake.
+        let mut values = values::context_values(cx);
+        values.insert("args", Value::Object(args.clone()));
+        answer::find(&self.declared.answers, &values)?;
         Ok(args)
     }
 

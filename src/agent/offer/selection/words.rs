@@ -144,6 +144,7 @@ mod tests {
             policy: Policy::default(),
             effect: Effect::Read,
             moves_to: None,
+            operation: None,
             samples: samples.iter().map(|sample| (*sample).to_owned()).collect(),
         })
         .collect()

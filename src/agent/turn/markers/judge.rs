@@ -87,6 +87,9 @@ impl Markers {
         entries: Vec<Value>,
         read: impl Fn(Map<String, Value>) -> Result<T, String>,
     ) -> Vec<T> {
+        if entries.is_empty() {
+            self.note(marker, "is followed by an empty list");
+        }
         let mut all = Vec::new();
         for (number, entry) in entries.into_iter().enumerate() {
             let entry = match entry {

@@ -35,6 +35,9 @@ fn profile() -> Profile {
         accepts: Vec::new(),
         sources: Vec::new(),
         selection: None,
+        context: None,
+        recap: None,
+        clarify: None,
         planning: None,
         delegation: None,
         payload_types: vec![

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Own, text};
+use crate::agent::lenient::structure;
 use crate::agent::offer::of_profile;
 use crate::agent::offer::profile::{Delegation, OnLimit, PayloadType, Profile, ProfileBounds};
-use crate::agent::plans::lenient::structure;
 use crate::agent::plans::words;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
@@ -22,12 +22,13 @@ use crate::agent::turn::part::Part;
 use crate::agent::turn::state::Transcript;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
-use crate::chat::ids::{ExecutionId, PlanId};
-use crate::chat::message::Message;
+use crate::chat::ids::{ExecutionId, PlanId, ToolCallId};
+use crate::chat::message::{AssistantMessage, Message, ModelOrigin};
 use crate::chat::model::{Helper, ModelChoice};
 use crate::chat::place::Place;
 use crate::chat::plan::{AgentCall, CallOrigin, Execution, PlanEvent, StepStatus, fits};
 use crate::chat::tool::{Effect, ToolOutput};
+use crate::chat::unfinished::Unfinished;
 
 /// A question to a model that has no tools.
 pub(super) struct Job<'a> {
@@ -73,6 +74,24 @@ impl Turns<'_> {
         let transcript = Transcript::of_helper(self.cx.run, job.request, None, &profile, own.shared.clone());
         let mut part = Part { transcript, agent: self.agent, model: &model, aside: own.aside };
         self.help(Start { profile: &profile, model: &model, origin: None }, &mut part, own).await
+    }
+
+    /// The same before the run's first turn.
+    pub(in crate::agent::turn) async fn ask_first(
+        &self,
+        helper: &Helper,
+        instructions: &'static str,
+        request: String,
+        transcript: &mut Transcript,
+    ) -> Result<Result<String, String>, Ended> {
+        let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "first".to_owned() });
+        let message = AssistantMessage { origin, parts: Vec::new() };
+        let noted = Unfinished { message, results: Vec::new(), dispatched: None };
+        let (aside, shared, call) = (transcript.aside.clone(), transcript.shared(), ToolCallId::from_model("first"));
+        let own = Own { call: &call, tools: &[], noted: &noted, aside: &aside, shared: &shared };
+        let answer = self.ask_helper(Job { helper, instructions, request }, own).await;
+        self.absorb(transcript).await;
+        answer
     }
 
     /// Gives a task to another assistant.
@@ -258,6 +277,7 @@ impl Turns<'_> {
         let most = self.agent.limits.plans.agent_tool_calls;
         let unmarked = |kind: &PayloadType| PayloadType { marker: None, ..kind.clone() };
         Profile {
+            context: None,
             planning: None,
             delegation: None,
             payload_types: profile.payload_types.iter().map(unmarked).collect(),

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::Own;
 use super::agents::Job;
+use crate::agent::lenient::structure;
 use crate::agent::plans::check::Rules;
-use crate::agent::plans::lenient::structure;
 use crate::agent::plans::mistakes::Mistakes;
 use crate::agent::plans::read::{self, Wish};
 use crate::agent::plans::words;
@@ -14,7 +14,7 @@ use crate::agent::turn::context::{Ended, Turns, store_failed};
 use crate::chat::fate::CallError;
 use crate::chat::ids::PlanId;
 use crate::chat::place::Place;
-use crate::chat::plan::{Plan, PlanEvent, PlanMode, PlanStatus, Review, Step, Verdict};
+use crate::chat::plan::{Plan, PlanEvent, PlanMode, PlanStatus, Review, Verdict};
 use crate::chat::tool::ToolOutput;
 
 /// What is said of a review that cannot be used.
@@ -98,6 +98,7 @@ impl Turns<'_> {
                 return Ok(Err(Mistakes::one(words)));
             }
         }
+        plan.call = own.call.clone();
         plan.mode = match mode {
             PlanMode::Review => PlanMode::Review,
             PlanMode::Execute | PlanMode::Draft => PlanMode::Execute,
@@ -117,12 +118,13 @@ impl Turns<'_> {
                 Err(mistakes) => return Ok(Err(mistakes)),
             },
         };
-        let steps = match self.checked_steps(&steps, &rules) {
+        let steps = match read::steps(&steps).and_then(|steps| rules.check(steps)) {
             Ok(steps) => steps,
             Err(mistakes) => return Ok(Err(mistakes)),
         };
         let plan = Plan {
             id: PlanId::fresh(),
+            call: own.call.clone(),
             objective: words::clipped(&wish.objective, words::OBJECTIVE_CHARS),
             mode: wish.mode,
             status: match wish.mode {
@@ -140,14 +142,6 @@ impl Turns<'_> {
         self.agent.plans.keep_plan(self.of_run(), &plan).await.map_err(store_failed)?;
         self.emit_plan(PlanEvent::Created(plan.clone()));
         Ok(Ok(plan))
-    }
-
-    fn checked_steps(&self, steps: &[Value], rules: &Rules<'_>) -> Result<Vec<Step>, Mistakes> {
-        let most = rules.limits.max_steps;
-        if steps.len() > most {
-            return Err(Mistakes::one(format_args!("the plan has {} steps, and {most} are allowed", steps.len())));
-        }
-        rules.check(read::steps(steps)?)
     }
 
     /// The steps that a helper writes.

@@ -30,6 +30,7 @@ use crate::agent::ports::plans::OfRun;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::event::AgentEvent;
 use crate::chat::fate::CallError;
+use crate::chat::ids::ToolCallId;
 use crate::chat::plan::{PlanEvent, Step};
 use crate::chat::tool::{Effect, ToolCall, ToolDef, ToolInput, ToolOutput};
 use crate::chat::unfinished::Unfinished;
@@ -37,6 +38,8 @@ use crate::chat::unfinished::Unfinished;
 /// A call of one of the loop's own tools, while it is made.
 #[derive(Clone, Copy)]
 pub(super) struct Own<'a> {
+    /// Its id.
+    call: &'a ToolCallId,
     /// All tools that may be used here.
     tools: &'a [OfferedTool],
     /// The turn that has made the call, as it is noted before a write is sent.
@@ -101,7 +104,7 @@ impl Turns<'_> {
             transcript.own_call = Some(call.id.clone());
             transcript.has_plans = true;
             let (aside, shared) = (transcript.aside.clone(), transcript.shared());
-            let own = Own { tools: offer.tools(), noted: &noted, aside: &aside, shared: &shared };
+            let own = Own { call: &call.id, tools: offer.tools(), noted: &noted, aside: &aside, shared: &shared };
             let made = match call.name.as_str() {
                 DELEGATE => self.delegate(input, own).await,
                 _ => self.plan(input, own, transcript.messages.question()).await,

@@ -196,6 +196,7 @@ fn is_text(event: &AgentEvent) -> bool {
     match event {
         AgentEvent::TextDelta { .. } | AgentEvent::ThinkingDelta { .. } => true,
         AgentEvent::PlaceChanged { .. }
+        | AgentEvent::State(_)
         | AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
         | AgentEvent::ToolCallStarted { .. }
@@ -204,6 +205,7 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::ToolCallHeld { .. }
         | AgentEvent::CallDecided { .. }
         | AgentEvent::ToolCallFinished { .. }
+        | AgentEvent::Operation(_)
         | AgentEvent::Artifact(_)
         | AgentEvent::Payload(_)
         | AgentEvent::Plan(_)

@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use crate::chat::answer::Suggestions;
 use crate::chat::event::AgentEvent;
 use crate::chat::place::{Entity, Place};
+use crate::chat::state::StateEvent;
 use crate::chat::tool::{Progress, ToolInput};
 use crate::observe::metrics;
 
@@ -302,6 +303,10 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::ToolCallFinished { id, name, fate: _, error: _, result } => {
             id.as_str().len() + name.len() + result.len()
         }
+        AgentEvent::Operation(operation) => {
+            let id = operation.id.as_ref().map_or(0, String::len);
+            operation.call.as_str().len() + operation.kind.len() + operation.name.len() + id
+        }
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
@@ -312,6 +317,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
             let focus = focus.as_ref().map_or(0, |focus| focus.as_str().len());
             context_type.len() + entity.as_ref().map_or(0, name) + focus
         }
+        AgentEvent::State(event) => state_size(event),
         AgentEvent::Failed(failure) => failure.message.len(),
         AgentEvent::Plan(event) => json_size(&event.value().1),
         AgentEvent::Within(within) => size(&within.event),
@@ -324,6 +330,18 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         | AgentEvent::Interrupted => 0,
     };
     EVENT_BYTES + texts
+}
+
+fn state_size(event: &StateEvent) -> usize {
+    match event {
+        StateEvent::ContextUsage(_) => 0,
+        StateEvent::Asked(asked) => asked.introduction.len() + asked.questions.iter().map(String::len).sum::<usize>(),
+        StateEvent::RecapBefore(recap) | StateEvent::Recap(recap) | StateEvent::RecapOfMove(recap) => {
+            let ids = recap.entities.iter().flat_map(|kind| kind.ids.iter().chain([&kind.kind]));
+            let texts = ids.chain(&recap.tools).chain([&recap.summary, &recap.context_type]);
+            texts.map(String::len).sum()
+        }
+    }
 }
 
 fn input_size(input: &ToolInput) -> usize {

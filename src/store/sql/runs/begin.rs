@@ -13,7 +13,7 @@ use super::decided::tell_ends;
 use super::details::{insert_client_history, keep_context};
 use super::earlier::ResolvedQuestion;
 use super::history::{Earlier, earlier};
-use super::places::{find_place, keep_place};
+use super::places::{FoundState, find_state, keep_place};
 use super::question::resolve;
 use super::request::{Made, find_request, free_key};
 use super::{ConversationRow, Seat, SqlStore, seen_before, used_before};
@@ -64,11 +64,14 @@ impl SqlStore {
         let first = make(&conversation, run, now);
         let (mut transaction, made): (_, Option<(i64, Option<String>)>) =
             self.database.write_first(Reach::User(&conversation.scope), first).await?;
-        let (found, was_at) = match made {
-            Some((decisions, place)) => (Found::Nothing { decisions }, place.as_deref().map(decode_place).transpose()?),
+        let (found, FoundState { place: was_at, recap, clarification }) = match made {
+            Some((decisions, place)) => {
+                let place = place.as_deref().map(decode_place).transpose()?;
+                (Found::Nothing { decisions }, FoundState { place, ..FoundState::default() })
+            }
             None => {
                 touch(&mut transaction, &conversation, run, now).await?;
-                (Found::Conversation, find_place(&mut transaction, &conversation.scope, &conversation.id).await?)
+                (Found::Conversation, find_state(&mut transaction, &conversation.scope, &conversation.id).await?)
             }
         };
         if let Some(key) = run.key {
@@ -147,7 +150,7 @@ impl SqlStore {
         keep_context(&mut batch, run.id, context.as_ref());
         // The server's own history is never replaced.
         if run_seq == 0 {
-            insert_client_history(&mut batch, run.id, encode_client_history(run.earlier, run.history_bytes)?);
+            insert_client_history(&mut batch, run.id, encode_client_history(run.earlier, run.history.bytes)?);
         }
         insert_message(&mut batch, &seat, 0, transcript::encode_user(&message)?, now);
         let UserMessage { text, decisions, .. } = message.clone();
@@ -170,7 +173,7 @@ impl SqlStore {
                     false => {
                         // The messages just noted are a part of it.
                         std::mem::take(&mut batch).run(&mut transaction).await?;
-                        earlier(&mut transaction, &seat.conversation, parent, run.history_bytes).await?
+                        earlier(&mut transaction, &seat.conversation, parent, run.history).await?
                     }
                 };
                 let used = used_before(&mut transaction, &seat, chain).await?;
@@ -183,6 +186,8 @@ impl SqlStore {
                     turned_down,
                     context,
                     place,
+                    recap,
+                    clarification,
                     is_moved,
                     is_refocused,
                     used,

@@ -31,24 +31,6 @@ pub(super) fn insert_client_history(batch: &mut Batch, run: RunId, history: Opti
     keep.bind((run.to_string(), history));
 }
 
-/// The client's messages from before the conversation began.
-///
-/// # Errors
-/// When it cannot be read.
-pub(super) async fn client_history_of(
-    connection: &mut dyn Connection,
-    conversation: &ConversationRow,
-) -> Result<Option<String>, sqlx::Error> {
-    let text: Option<Option<String>> = query(
-        "SELECT d.earlier FROM runs r JOIN run_details d ON d.run_id = r.id
-         WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = 0",
-    )
-    .bind((&conversation.scope, &conversation.id))
-    .fetch_optional_value(connection)
-    .await?;
-    Ok(text.flatten())
-}
-
 /// Keeps the answer of a run that ends.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
+use super::places::keep_state;
 use super::plans::end_with_run;
 use super::seen::note_seen;
 use super::usage::charge;
@@ -11,12 +12,12 @@ use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::message::Message;
-use crate::chat::run::{RunRecord, RunState};
+use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::database::Connection;
 use crate::store::fault::Fault;
-use crate::store::record::{RunRow, column, outcome, run_columns};
+use crate::store::record::{RunRow, cancel_requested, column, outcome, run_columns};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
@@ -65,6 +66,7 @@ impl SqlStore {
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.conversation, end.approvals)?;
+        keep_state(&mut batch, &seat.conversation.scope, &seat.conversation.id, end.state_left, now)?;
         note_seen(&mut batch, run);
         charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
         batch.commit(transaction).await?;
@@ -104,7 +106,12 @@ impl SqlStore {
         Ok(ids.iter().map(|id| RunId::parse(id)).collect::<Result<_, _>>().map_err(RecordError::from)?)
     }
 
-    pub(super) async fn try_request_cancel(&self, scope: &Scope, run: RunId) -> Result<Option<RunRecord>, Fault> {
+    pub(super) async fn try_request_cancel(
+        &self,
+        scope: &Scope,
+        run: RunId,
+        by: CancelledBy,
+    ) -> Result<Option<RunRecord>, Fault> {
         let now = self.clock.now_ms();
         let mut transaction = self.database.write(Reach::User(scope)).await?;
         // In this order, or one that is promoted in between would be missed. A run that waits has no events, so its end
@@ -130,10 +137,10 @@ impl SqlStore {
             }
             None => {
                 query(
-                    "UPDATE runs SET cancel_requested = 1
-                     WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'running'",
+                    "UPDATE runs SET cancel_requested = $4
+                     WHERE tenant = $1 AND user_id = $2 AND id = $3 AND state = 'running' AND cancel_requested = 0",
                 )
-                .bind((scope, run.to_string()))
+                .bind((scope, run.to_string(), cancel_requested(by)))
                 .execute(&mut transaction)
                 .await?;
             }

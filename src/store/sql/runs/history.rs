@@ -1,16 +1,19 @@
 //! The history of a run: the newest messages on the way back to the root that fit, and the summary of those that do
 //! not.
 
-use super::details::client_history_of;
+use super::client_history::client_history_of;
 use super::{Branch, ConversationRow};
+use crate::agent::ports::summaries::{HistoryBound, KeptSummary};
 use crate::chat::message::Message;
+use crate::chat::state::SummaryFigures;
 use crate::store::client_history::decode_client_history;
 use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::history::{HistoryBudget, presentable};
-use crate::store::record::run_parent;
+use crate::store::record::{run_parent, tokens};
 use crate::store::record_error::RecordError;
 use crate::store::statement::query;
+use crate::store::summary::decode_summary;
 use crate::store::transcript;
 
 /// Rows of history read at once: a few runs, so that little is read in vain where it is cut.
@@ -45,35 +48,66 @@ macro_rules! path {
 /// A row of a conversation: `run_seq`, `seq`, kind, body.
 type Row = (i64, i64, String, String);
 
-/// A run on the way to the root: `run_seq`, before which message, the parent's `run_seq` and `seq`, the summary.
-type PathRow = (i64, i64, Option<i64>, Option<i64>, Option<String>);
+/// A run on the way to the root, and the summary that ends with it.
+#[derive(sqlx::FromRow)]
+struct PathRow {
+    run_seq: i64,
+    /// Before which of its messages the way goes on.
+    before: i64,
+    parent_run_seq: Option<i64>,
+    parent_seq: Option<i64>,
+    body: Option<String>,
+    created_at: Option<i64>,
+    original_tokens: Option<i64>,
+    tokens: Option<i64>,
+}
+
+impl PathRow {
+    fn into_summary(self) -> Result<KeptSummary, RecordError> {
+        let figures = self.created_at.zip(self.original_tokens.zip(self.tokens));
+        Ok(KeptSummary {
+            text: decode_summary(&self.body.unwrap_or_default())?,
+            figures: figures.map(|(at_ms, (original, own))| SummaryFigures {
+                id: self.run_seq.to_string(),
+                at_ms,
+                original_tokens: tokens(original),
+                tokens: tokens(own),
+            }),
+        })
+    }
+}
 
 /// The messages before a run.
 pub(super) struct Earlier {
-    pub(super) summary: Option<String>,
+    pub(super) summary: Option<KeptSummary>,
     pub(super) history: Vec<Message>,
 }
 
-/// The history of a run that goes on from `parent`, in so many bytes. Where the cut falls inside a run, that run's
+/// The history of a run that goes on from `parent`, so much of it. Where the cut falls inside a run, that run's
 /// question stays, so that its findings are not lost with it. Messages that a summary covers are left out.
 pub(super) async fn earlier(
     connection: &mut dyn Connection,
     conversation: &ConversationRow,
     parent: Option<Branch>,
-    bytes: usize,
+    bound: HistoryBound,
 ) -> Result<Earlier, Fault> {
-    let mut budget = HistoryBudget::new(bytes);
+    let mut budget = HistoryBudget::new(bound.bytes);
     let Some(parent) = parent else {
         let earlier = before_all(connection, conversation, &mut budget).await?;
         return Ok(Earlier { summary: None, history: presentable(earlier) });
     };
     let mut newest_first: Vec<(i64, Message)> = Vec::new();
-    let (mut open_run, mut cut_run, mut is_cut) = (None, None, false);
+    let known = if bound.by_summary { summary(connection, conversation, parent).await? } else { None };
+    let covered = known.as_ref().map(|(upto, _)| *upto);
+    let (mut open_run, mut cut_run, mut is_cut) = (None, None, covered.is_some());
     let mut next = Some((parent.run_seq, parent.seq.map_or(ALL, |seq| seq.saturating_add(1))));
     'pages: while let Some(before) = next {
         let page = page(connection, conversation, before).await?;
         next = page.last().filter(|_| page.len() == PAGE).map(|(run_seq, seq, ..)| (*run_seq, *seq));
         for (run_seq, seq, kind, body) in page {
+            if covered.is_some_and(|upto| run_seq <= upto) {
+                break 'pages;
+            }
             if !budget.take(body.len()) {
                 is_cut = true;
                 cut_run = open_run.or(newest_first.is_empty().then_some(run_seq));
@@ -86,7 +120,10 @@ pub(super) async fn earlier(
     if let Some(run_seq) = cut_run {
         newest_first.push((run_seq, question(connection, conversation, run_seq).await?));
     }
-    let summary = if is_cut { summary(connection, conversation, parent).await? } else { None };
+    let summary = match known {
+        None if is_cut && !bound.by_summary => summary(connection, conversation, parent).await?,
+        known => known,
+    };
     if let Some((upto, _)) = &summary {
         newest_first.retain(|(run_seq, _)| run_seq > upto);
     }
@@ -95,7 +132,7 @@ pub(super) async fn earlier(
         newest_first.extend(before_all(connection, conversation, &mut budget).await?);
     }
     let history = presentable(newest_first);
-    Ok(Earlier { summary: summary.map(|(_, text)| text), history })
+    Ok(Earlier { summary: summary.map(|(_, summary)| summary), history })
 }
 
 /// The client's messages from before the conversation began, as far as they fit, the newest first.
@@ -104,7 +141,7 @@ async fn before_all(
     conversation: &ConversationRow,
     budget: &mut HistoryBudget,
 ) -> Result<Vec<Message>, Fault> {
-    let text = client_history_of(connection, conversation).await?;
+    let text = client_history_of(connection, &conversation.scope, &conversation.id).await?;
     Ok(text.map(|text| decode_client_history(&text, budget)).transpose()?.unwrap_or_default())
 }
 
@@ -154,7 +191,7 @@ async fn summary(
     connection: &mut dyn Connection,
     conversation: &ConversationRow,
     parent: Branch,
-) -> Result<Option<(i64, String)>, Fault> {
+) -> Result<Option<(i64, KeptSummary)>, Fault> {
     let oldest: Option<i64> =
         query("SELECT MIN(upto_run_seq) FROM summaries WHERE tenant = $1 AND user_id = $2 AND conversation = $3")
             .bind((&conversation.scope, &conversation.id))
@@ -165,7 +202,8 @@ async fn summary(
     while let Some(from) = next.filter(|branch| branch.run_seq >= oldest) {
         let runs: Vec<PathRow> = query(concat!(
             path!(),
-            "SELECT path.run_seq, path.before, path.parent_run_seq, path.parent_seq, s.body
+            "SELECT path.run_seq, path.before, path.parent_run_seq, path.parent_seq, s.body,
+                 s.created_at, s.original_tokens, s.tokens
              FROM path LEFT JOIN summaries s
                  ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3 AND s.upto_run_seq = path.run_seq
              ORDER BY path.run_seq DESC",
@@ -179,11 +217,10 @@ async fn summary(
         ))
         .fetch_all(&mut *connection)
         .await?;
-        next = runs.last().and_then(|(_, _, run_seq, seq, _)| Branch::from_run_seq(*run_seq, *seq));
-        let whole = |(run_seq, before, _, _, body): PathRow| body.filter(|_| before == ALL).map(|body| (run_seq, body));
-        if let Some((run_seq, body)) = runs.into_iter().find_map(whole) {
-            let text = serde_json::from_str(&body).map_err(RecordError::json("summary"))?;
-            return Ok(Some((run_seq, text)));
+        next = runs.last().and_then(|run| Branch::from_run_seq(run.parent_run_seq, run.parent_seq));
+        if let Some(run) = runs.into_iter().find(|run| run.before == ALL && run.body.is_some()) {
+            let run_seq = run.run_seq;
+            return Ok(Some((run_seq, run.into_summary()?)));
         }
     }
     Ok(None)

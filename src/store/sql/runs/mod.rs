@@ -23,15 +23,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
-use super::{SqlStore, approvals, audit, drafts, payloads, places, plans, quotas, seen, usage};
+use super::{SqlStore, approvals, audit, client_history, drafts, payloads, places, plans, quotas, seen, usage};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
     BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunCommits, RunEnd, RunRecords, RunStart, RunStarts, Used,
 };
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::summaries::HistoryBound;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
-use crate::chat::run::RunRecord;
+use crate::chat::run::{CancelledBy, RunRecord};
 use crate::chat::tool::ToolCall;
 use crate::chat::unfinished::Unfinished;
 use crate::store::database::Connection;
@@ -52,8 +53,8 @@ impl RunStarts for SqlStore {
         }
     }
 
-    async fn promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, StoreError> {
-        attempt("promote a run", self.try_promote(run, history_bytes)).await
+    async fn promote(&self, run: RunId, history: HistoryBound) -> Result<Option<RunStart>, StoreError> {
+        attempt("promote a run", self.try_promote(run, history)).await
     }
 
     async fn knows_request(&self, owner: &Owner, keys: &[String]) -> Result<bool, StoreError> {
@@ -100,8 +101,13 @@ impl RunRecords for SqlStore {
         attempt("find live runs", self.try_live_runs(&owner.into(), conversation)).await
     }
 
-    async fn request_cancel(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
-        attempt("cancel a run", self.try_request_cancel(&owner.into(), run)).await
+    async fn request_cancel(
+        &self,
+        owner: &Owner,
+        run: RunId,
+        by: CancelledBy,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        attempt("cancel a run", self.try_request_cancel(&owner.into(), run, by)).await
     }
 }
 

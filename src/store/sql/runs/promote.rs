@@ -5,9 +5,10 @@ use super::begin::is_taken;
 use super::decided::call_of;
 use super::details::context_of;
 use super::history::{Earlier, earlier, question};
-use super::places::find_place;
+use super::places::{FoundState, find_state};
 use super::{Branch, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::RunStart;
+use crate::agent::ports::summaries::HistoryBound;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::{Fault, SqlxError};
@@ -29,7 +30,7 @@ macro_rules! has_to_wait {
 type Row = (String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
 
 impl SqlStore {
-    pub(super) async fn try_promote(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
+    pub(super) async fn try_promote(&self, run: RunId, history: HistoryBound) -> Result<Option<RunStart>, Fault> {
         // Called several times a second while it waits, so without the right to write.
         let waits: Option<(Option<String>, bool)> =
             query(concat!("SELECT r.state, ", has_to_wait!(), " FROM runs r WHERE r.id = $1"))
@@ -41,7 +42,7 @@ impl SqlStore {
             Some((Some(state), _)) if matches!(&*state, "queued" | "running") => {}
             Some(_) | None => return Err(Fault::RunEnded),
         }
-        match self.take_turn(run, history_bytes).await {
+        match self.take_turn(run, history).await {
             // Another process was quicker.
             Err(Fault::Database(SqlxError(error))) if is_taken(&error) => Ok(None),
             taken => taken,
@@ -49,7 +50,7 @@ impl SqlStore {
     }
 
     /// Takes its turn. A run that has taken it already, and whose owner has not heard of it, gets it again.
-    async fn take_turn(&self, run: RunId, history_bytes: usize) -> Result<Option<RunStart>, Fault> {
+    async fn take_turn(&self, run: RunId, history: HistoryBound) -> Result<Option<RunStart>, Fault> {
         let mut transaction = self.database.write(Reach::All).await?;
         query(concat!(
             "UPDATE runs SET state = 'running' WHERE id = $1 AND state = 'queued'
@@ -85,14 +86,15 @@ impl SqlStore {
             .bind((run.to_string(), before))
             .execute(&mut transaction)
             .await?;
-        let Earlier { summary, history } = earlier(&mut transaction, &conversation, parent, history_bytes).await?;
+        let Earlier { summary, history } = earlier(&mut transaction, &conversation, parent, history).await?;
         let Message::User(message) = question(&mut transaction, &conversation, run_seq).await? else {
             return Err(RecordError::Kind.into());
         };
         let context = context_of(&mut transaction, &conversation, run_seq).await?;
         let (call, turned_down) = call_of(&mut transaction, &conversation, run).await?;
         let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
-        let place = find_place(&mut transaction, &conversation.scope, &conversation.id).await?;
+        let FoundState { place, recap, clarification } =
+            find_state(&mut transaction, &conversation.scope, &conversation.id).await?;
         transaction.commit().await?;
         let (is_moved, is_refocused) = (false, false);
         Ok(Some(RunStart {
@@ -104,6 +106,8 @@ impl SqlStore {
             turned_down,
             context,
             place,
+            recap,
+            clarification,
             is_moved,
             is_refocused,
             used,

@@ -7,16 +7,20 @@ use crate::agent::ports::chats::ChatRun;
 use crate::chat::ids::RunId;
 use crate::chat::message::{Author, Message};
 use crate::chat::payload::Payload;
+use crate::chat::run::CancelledBy;
 use crate::store::answer::decode_answer;
 use crate::store::database::Connection;
 use crate::store::fault::Fault;
-use crate::store::record::{RunRow, run_columns};
+use crate::store::record::{RunRow, cancel_requested, run_columns};
 use crate::store::scope::Scope;
 use crate::store::statement::query;
 use crate::store::transcript;
 
 /// Stored bytes of a chat that are read at most, but for those of its newest run: 4 MiB.
 const MAX_BYTES: i64 = 4 << 20;
+
+/// `cancel_requested` of a run that the next message has cancelled.
+const SUPERSEDED: i64 = cancel_requested(CancelledBy::NextMessage);
 
 /// Runs of a chat that are read at most.
 const MAX_RUNS: i64 = 1000;
@@ -36,6 +40,7 @@ struct ChatRow {
     run_seq: i64,
     /// Up to which message it counts, where not all of it does.
     upto: Option<i64>,
+    cancel_requested: i64,
     answer: Option<String>,
     diagnostics: Option<String>,
     context: Option<String>,
@@ -101,7 +106,7 @@ pub(super) async fn chat_runs(connection: &mut dyn Connection, scope: &Scope, id
 }
 
 fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Result<ChatRun, Fault> {
-    let ChatRow { run, run_seq, upto, answer, diagnostics, context } = row;
+    let ChatRow { run, run_seq, upto, cancel_requested, answer, diagnostics, context } = row;
     let run = run.into_record()?;
     let by_server = messages.first().is_some_and(is_by_server);
     // Of a run that counts only in part, it is unknown which part of its answer does.
@@ -112,6 +117,7 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
         run_seq,
         state: run.state,
         error: run.error,
+        is_superseded: cancel_requested == SUPERSEDED,
         messages,
         by_server,
         answer,
@@ -160,7 +166,7 @@ async fn runs(
         newest_path!(),
         "SELECT ",
         run_columns!(),
-        ", r.run_seq, p.upto, d.answer, CASE WHEN p.run_seq >= $5 THEN d.diagnostics END AS diagnostics, d.context
+        ", r.run_seq, p.upto, r.cancel_requested, d.answer, CASE WHEN p.run_seq >= $5 THEN d.diagnostics END AS diagnostics, d.context
          FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          LEFT JOIN run_details d ON d.run_id = r.id

@@ -12,7 +12,7 @@ use crate::chat::ids::ConversationId;
 use crate::chat::session::Session;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
-use crate::store::place::decode_place;
+use crate::store::place::{decode_place, decode_state};
 use crate::store::record::tokens;
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, original};
@@ -25,6 +25,10 @@ struct Row {
     context_type: String,
     title: Option<String>,
     place: Option<String>,
+    context_usage: Option<String>,
+    clarification: Option<String>,
+    labels: Option<String>,
+    summarised_at: Option<i64>,
     created_at: i64,
     updated_at: i64,
     last_message_at: Option<i64>,
@@ -39,8 +43,10 @@ macro_rules! rows {
     ($chosen:expr) => {
         concat!(
             "SELECT c.id, COALESCE(c.context_type, c.profile) AS context_type, c.title,
-                 (SELECT s.place FROM conversation_state s WHERE s.tenant = $1 AND s.user_id = $2
-                      AND s.conversation = c.id) AS place,
+                 MAX(s.place) AS place, MAX(s.context_usage) AS context_usage,
+                 MAX(s.clarification) AS clarification, MAX(s.labels) AS labels,
+                 (SELECT MAX(y.created_at) FROM summaries y WHERE y.tenant = $1 AND y.user_id = $2
+                      AND y.conversation = c.id) AS summarised_at,
                  c.created_at, c.updated_at, MAX(r.started_at) AS last_message_at,
                  CAST(COALESCE(SUM(CASE WHEN r.chain_seq IS NULL THEN 1 ELSE 0 END), 0)
                       + COALESCE(SUM(CASE WHEN r.turns > 0 THEN 1 ELSE 0 END), 0) AS BIGINT) AS messages,
@@ -49,6 +55,7 @@ macro_rules! rows {
              FROM (SELECT id, title, context_type, profile, created_at, updated_at FROM conversations ",
             $chosen,
             ") AS c LEFT JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = c.id
+                 LEFT JOIN conversation_state s ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = c.id
              GROUP BY c.id, c.context_type, c.profile, c.title, c.created_at, c.updated_at
              ORDER BY c.updated_at DESC, c.id DESC"
         )
@@ -117,7 +124,8 @@ async fn find_session(
         Some(row) => Some(row),
         None => {
             query(
-                "SELECT conversation AS id, '' AS context_type, title, place, opened_at AS created_at,
+                "SELECT conversation AS id, '' AS context_type, title, place, context_usage, clarification, labels,
+                     CAST(NULL AS BIGINT) AS summarised_at, opened_at AS created_at,
                      opened_at AS updated_at, CAST(NULL AS BIGINT) AS last_message_at, CAST(0 AS BIGINT) AS messages,
                      CAST(0 AS BIGINT) AS calls, CAST(0 AS BIGINT) AS tokens
                  FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND unused = 1",
@@ -145,6 +153,10 @@ fn session(row: Row, owner: &Owner) -> Result<Session, Fault> {
         message_count: tokens(row.messages),
         tool_calls: tokens(row.calls),
         tokens: tokens(row.tokens),
+        context_usage: decode_state(row.context_usage.as_deref())?,
+        clarification: decode_state(row.clarification.as_deref())?,
+        labels: decode_state(row.labels.as_deref())?,
+        summarised_at_ms: row.summarised_at,
         created_at_ms: row.created_at,
         updated_at_ms: row.updated_at,
         last_message_at_ms: row.last_message_at,

@@ -3,14 +3,17 @@
 
 use async_trait::async_trait;
 
-use super::SqlStore;
-use crate::agent::ports::conversations::{SummaryStore, Unsummarised};
+use super::{SqlStore, client_history_of};
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::summaries::{Keep, NewSummary, SummaryStore, Unsummarised};
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
+use crate::chat::state::tokens_of_text;
+use crate::store::client_history::decode_client_history;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
-use crate::store::history::presentable;
+use crate::store::history::{HistoryBudget, presentable};
+use crate::store::record::{column, tokens};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope};
 use crate::store::statement::query;
@@ -26,45 +29,56 @@ struct RunPosition {
 
 #[async_trait]
 impl SummaryStore for SqlStore {
-    async fn unsummarised(&self, run: RunId, history_bytes: usize) -> Result<Option<Unsummarised>, StoreError> {
-        attempt("read what has no summary", self.try_unsummarised(run, history_bytes)).await
+    async fn unsummarised(&self, run: RunId, keep: Keep) -> Result<Option<Unsummarised>, StoreError> {
+        attempt("read what has no summary", self.try_unsummarised(run, keep)).await
     }
 
-    async fn keep_summary(&self, upto: RunId, text: &str) -> Result<(), StoreError> {
-        attempt("keep a summary", self.try_keep_summary(upto, text)).await
+    async fn keep_summary(&self, upto: RunId, summary: &NewSummary) -> Result<(), StoreError> {
+        attempt("keep a summary", self.try_keep_summary(upto, summary)).await
     }
 }
 
 impl SqlStore {
-    async fn try_unsummarised(&self, run: RunId, history_bytes: usize) -> Result<Option<Unsummarised>, Fault> {
-        if history_bytes == 0 {
+    async fn try_unsummarised(&self, run: RunId, keep: Keep) -> Result<Option<Unsummarised>, Fault> {
+        if (keep.bytes, keep.messages) == (0, None) {
             return Ok(None);
         }
         let mut transaction = self.database.read(Reach::All).await?;
         let Some(position) = find(&mut transaction, run).await? else { return Err(Fault::RunEnded) };
         self.database.narrow(&mut transaction, Reach::User(&position.scope)).await?;
         let before = newest_summary(&mut transaction, &position).await?;
-        let after = before.as_ref().map_or(-1, |(run_seq, _)| *run_seq);
+        let after = before.as_ref().map_or(-1, |before| before.upto_run_seq);
         let runs = sizes(&mut transaction, &position, after).await?;
-        let Some(upto) = cut(&runs, history_bytes) else { return Ok(None) };
-        let (id, messages) = messages(&mut transaction, &position, after, upto).await?;
-        let before = before.map(|(_, body)| decode_summary(&body)).transpose()?;
-        Ok(Some(Unsummarised { before, messages, upto: id }))
+        let Some(upto) = cut(&runs, keep) else { return Ok(None) };
+        let (id, mut messages) = messages(&mut transaction, &position, after, upto).await?;
+        let Some(NewestSummary { body, original_tokens, .. }) = before else {
+            let said = client_history_of(&mut transaction, &position.scope, &position.conversation).await?;
+            let mut budget = HistoryBudget::new(keep.bytes);
+            let said = said.map(|text| decode_client_history(&text, &mut budget)).transpose()?.unwrap_or_default();
+            messages.splice(..0, presentable(said));
+            return Ok(Some(Unsummarised { before: None, stands_for: 0, messages, upto: id }));
+        };
+        let before = decode_summary(&body)?;
+        let stands_for = original_tokens.map_or_else(|| tokens_of_text(&before), tokens);
+        Ok(Some(Unsummarised { before: Some(before), stands_for, messages, upto: id }))
     }
 
-    async fn try_keep_summary(&self, upto: RunId, text: &str) -> Result<(), Fault> {
-        let body = encode_summary(text)?;
+    async fn try_keep_summary(&self, upto: RunId, summary: &NewSummary) -> Result<(), Fault> {
+        let body = encode_summary(&summary.text)?;
+        let (original, own) = (column(summary.original_tokens), column(tokens_of_text(&summary.text)));
         let mut transaction = self.database.write(Reach::All).await?;
         let Some(position) = find(&mut transaction, upto).await? else { return Err(Fault::RunEnded) };
         self.database.narrow(&mut transaction, Reach::User(&position.scope)).await?;
         // Two replicas may have made one each; the later one is as good.
         query(
-            "INSERT INTO summaries (tenant, user_id, conversation, upto_run_seq, body, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6)
+            "INSERT INTO summaries (tenant, user_id, conversation, upto_run_seq, body, created_at, original_tokens, tokens)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
              ON CONFLICT (tenant, user_id, conversation, upto_run_seq)
-             DO UPDATE SET body = excluded.body, created_at = excluded.created_at",
+             DO UPDATE SET body = excluded.body, created_at = excluded.created_at,
+                 original_tokens = excluded.original_tokens, tokens = excluded.tokens",
         )
         .bind((&position.scope, &position.conversation, position.run_seq, body, self.clock.now_ms()))
+        .bind((original, own))
         .execute(&mut transaction)
         .await?;
         transaction.commit().await?;
@@ -85,15 +99,23 @@ async fn find(connection: &mut dyn Connection, run: RunId) -> Result<Option<RunP
     }))
 }
 
+/// A summary that is there.
+#[derive(sqlx::FromRow)]
+struct NewestSummary {
+    upto_run_seq: i64,
+    body: String,
+    original_tokens: Option<i64>,
+}
+
 /// The summary on the run's branch that reaches furthest. One of a run that the branch left midway tells of what is not
 /// on it.
 async fn newest_summary(
     connection: &mut dyn Connection,
     position: &RunPosition,
-) -> Result<Option<(i64, String)>, sqlx::Error> {
+) -> Result<Option<NewestSummary>, sqlx::Error> {
     query(concat!(
         with_path!("$4"),
-        "SELECT s.upto_run_seq, s.body FROM path p
+        "SELECT s.upto_run_seq, s.body, s.original_tokens FROM path p
          JOIN summaries s ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = $3
              AND s.upto_run_seq = p.run_seq
          WHERE p.upto IS NULL
@@ -106,18 +128,20 @@ async fn newest_summary(
 
 /// The runs of the branch after `after`, oldest first, with the bytes of their messages on it.
 async fn sizes(connection: &mut dyn Connection, position: &RunPosition, after: i64) -> Result<Vec<Sized>, sqlx::Error> {
-    let rows: Vec<(i64, bool, i64)> = query(concat!(
+    let rows: Vec<(i64, bool, i64, i64)> = query(concat!(
         with_path!("$4"),
-        "SELECT p.run_seq, p.upto IS NULL, CAST(SUM(octet_length(m.body)) AS BIGINT) ",
+        "SELECT p.run_seq, p.upto IS NULL, CAST(SUM(octet_length(m.body)) AS BIGINT),
+             CAST(SUM(CASE WHEN m.kind IN ('user', 'assistant') THEN 1 ELSE 0 END) AS BIGINT) ",
         from_path!(),
         "AND p.run_seq > $5 GROUP BY p.run_seq, p.upto ORDER BY p.run_seq",
     ))
     .bind((&position.scope, &position.conversation, position.run_seq, after))
     .fetch_all(connection)
     .await?;
-    let runs = rows.into_iter().map(|(run_seq, is_whole, bytes)| Sized {
+    let runs = rows.into_iter().map(|(run_seq, is_whole, bytes, messages)| Sized {
         run_seq,
         bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        messages: usize::try_from(messages).unwrap_or(usize::MAX),
         is_whole,
     });
     Ok(runs.collect())
