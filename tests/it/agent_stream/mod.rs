@@ -1,9 +1,13 @@
 //! The `agent-stream` protocol at the boundary, over the set of `config/samples/buildos` as it is: what a client sends,
 //! and what a reader as strict as the protocol finds in the stream.
 
+mod clarify;
+mod labels;
+mod operations;
 mod plans;
 mod refusals;
 mod sessions;
+mod state;
 mod turns;
 
 use std::path::Path;
@@ -14,6 +18,9 @@ use serde_json::{Value, json};
 use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted};
 use crate::support::upstream::{Answer, Request, Upstream};
+
+/// A wish for a project that is clear enough.
+pub const CLEAR: &str = "I want to build a simple garden app by next week";
 
 /// The set, a scripted model, and a backend that records.
 pub struct Set {
@@ -65,6 +72,9 @@ impl Set {
             ("BACKENDS__WEB__BASE_URL", backend_url.as_str()),
         ];
         settings.extend_from_slice(more);
+        if more.iter().all(|(name, _)| *name != "HELPERS__TITLE") {
+            settings.push(("HELPERS__TITLE", "off"));
+        }
         Self { s: Scripted { app: TestApp::start_in(data, &settings).await, model }, backend }
     }
 

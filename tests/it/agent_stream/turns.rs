@@ -16,17 +16,20 @@ async fn a_turn_tells_of_its_session_and_ends_once() {
     let session = headers["x-conversation-id"].to_str().unwrap().to_owned();
     assert!(headers.contains_key("x-run-id"));
     let frames = super::read(&response.text().await.unwrap());
-    assert_eq!(types(&frames), ["agent_state", "session", "text", "agent_state", "done"]);
+    assert_eq!(
+        types(&frames),
+        ["agent_state", "session", "context_usage", "text", "agent_state", "last_turn_context", "done"]
+    );
     assert_eq!(text(&frames), "Hello there.");
     let row = &frame(&frames, "session")["session"];
     let keys: Vec<&String> = row.as_object().unwrap().keys().collect();
     assert_eq!(keys.len(), 22, "every key is there: {keys:?}");
     let facts = json!([row["id"], row["user_id"], row["context_type"], row["entity_id"], row["status"], row["title"]]);
     assert_eq!(facts, json!([session, ADA, "global", null, "active", "Agent Session"]));
-    let ends = &frames[frames.len() - 2..];
+    let ends = &frames[frames.len() - 3..];
     assert_eq!(ends[0], json!({"type": "agent_state", "state": "waiting_on_user", "contextType": "global"}));
     let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
-    assert_eq!(ends[1], json!({"type": "done", "usage": usage, "finished_reason": "stop"}));
+    assert_eq!(ends[2], json!({"type": "done", "usage": usage, "finished_reason": "stop"}));
 }
 
 #[tokio::test]
@@ -49,7 +52,7 @@ async fn every_context_has_its_own_prompt_and_pool_and_an_unknown_one_is_global(
     let mut prompts = Vec::new();
     for (at, (asked, expected)) in contexts.into_iter().enumerate() {
         let entity = asked.starts_with("project").then_some("p1");
-        let frames = set.turn(&json!({"message": "Hi", "context_type": asked, "entity_id": entity})).await;
+        let frames = set.turn(&json!({"message": super::CLEAR, "context_type": asked, "entity_id": entity})).await;
         for state in frames.iter().filter(|frame| frame["type"] == "agent_state") {
             assert_eq!(state["contextType"], expected, "{asked}");
         }
@@ -149,14 +152,14 @@ async fn a_created_project_moves_the_session_and_the_same_turn_goes_on_there() {
     let create = turn().call("c1", "create_onto_project", &made).done();
     let add = turn().call("c2", "create_onto_task", &json!({"title": "Water"})).done();
     let set = Set::playing([create, add, says("There it is.")]).await;
-    let frames = set.turn(&json!({"message": "A garden", "context_type": "project_create"})).await;
+    let frames = set.turn(&json!({"message": super::CLEAR, "context_type": "project_create"})).await;
     let shift = &frame(&frames, "context_shift")["context_shift"];
     let facts = json!([shift["new_context"], shift["entity_id"], shift["entity_name"], shift["entity_type"]]);
     assert_eq!(facts, json!(["project", "p1", "Garden", "project"]));
     let order = types(&frames);
     let at = |kind: &str| order.iter().position(|other| *other == kind).unwrap();
     assert!(at("tool_result") < at("context_shift"), "{order:?}");
-    assert_eq!(frames[frames.len() - 2]["contextType"], "project");
+    assert_eq!(frames[frames.len() - 3]["contextType"], "project");
     assert!(set.offered(1).contains(&"create_onto_task".to_owned()), "the next request has the project's tools");
     assert!(!set.offered(0).contains(&"create_onto_task".to_owned()));
     let task = set.backend.requests().into_iter().find(|request| request.path == "/api/onto/tasks/create").unwrap();
@@ -176,7 +179,7 @@ async fn a_created_project_moves_the_session_and_the_same_turn_goes_on_there() {
 
     let unsure = json!({"project": {"name": "x", "type_key": "project.a.b"}, "clarifications": [{"key": "k", "question": "Which?"}]});
     let set = Set::playing([turn().call("c1", "create_onto_project", &unsure).done(), says("Which?")]).await;
-    let frames = set.turn(&json!({"message": "A thing", "context_type": "project_create"})).await;
+    let frames = set.turn(&json!({"message": super::CLEAR, "context_type": "project_create"})).await;
     assert!(!types(&frames).contains(&"context_shift"));
     assert!(!set.lines().iter().any(|line| line.starts_with("POST")), "nothing is called: {:?}", set.lines());
 }
@@ -185,7 +188,7 @@ async fn a_created_project_moves_the_session_and_the_same_turn_goes_on_there() {
 async fn a_model_that_fails_is_told_once_and_the_next_turn_works() {
     let set = Set::playing([turn().text("I was ab").breaks(), says("Here.")]).await;
     let frames = set.turn(&json!({"message": "Hi"})).await;
-    assert_eq!(types(&frames), ["agent_state", "session", "text", "error", "done"]);
+    assert_eq!(types(&frames), ["agent_state", "session", "context_usage", "text", "error", "done"]);
     assert_eq!(frame(&frames, "done")["finished_reason"], "error");
     let session = frame(&frames, "session")["session"]["id"].clone();
     let frames = set.turn(&json!({"message": "Again", "session_id": session})).await;
@@ -209,4 +212,8 @@ async fn a_second_message_takes_the_place_of_the_first() {
     assert!(!types(&frames).contains(&"error"));
     let asked = set.s.last_asked();
     assert!(asked.iter().any(|message| message["content"] == "Once upon"), "what was said is there: {asked:#?}");
+    let (_, body) = set.ask(reqwest::Method::GET, &format!("/api/agent/stream?session_id={session}"), None).await;
+    let rows = body["data"]["session"]["messages"].as_array().unwrap();
+    let cut_off = rows.iter().find(|row| row["message_type"] == "assistant_interrupted").unwrap();
+    assert_eq!(cut_off["metadata"]["interrupted_reason"], "superseded");
 }

@@ -1,6 +1,7 @@
 //! All of a conversation's runs are stopped at once.
 
 use switchboard::agent::ports::store::{MostRuns, NewRun, Question};
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::place::PlaceUpdate;
@@ -33,7 +34,7 @@ async fn no_run_that_waits_gets_its_turn_when_all_are_stopped() {
             request_id: "r",
             replica: "there",
             lease_ms: 60_000,
-            history_bytes: 0,
+            history: HistoryBound::ALL,
             most: MostRuns::default(),
         };
         d.store.begin_run(new).await.unwrap();

@@ -38,8 +38,9 @@ fn every_code_before_a_stream_is_explained_with_its_status_and_whether_to_retry(
             }
         }
     }
-    // These are no operation's own.
+    // This is no operation's own, and this is told only in the words of another wire.
     statuses.entry("method_not_allowed".to_owned()).or_default().insert(405);
+    statuses.entry("helper_off".to_owned()).or_default().insert(503);
     let told = |code: &Code| {
         let statuses: Vec<String> = statuses.get(code.name()).into_iter().flatten().map(u16::to_string).collect();
         (code.name().to_owned(), (statuses.join(", "), if code.is_retryable() { "yes" } else { "no" }.to_owned()))
@@ -76,8 +77,8 @@ fn every_code_in_a_stream_is_explained() {
     let mut codes: BTreeSet<String> = FailureCode::ALL.iter().map(|code| code.name().to_owned()).collect();
     let named = include_str!("../../../src/chat/failure.rs").matches("=> \"").count();
     assert_eq!(FailureCode::ALL.len(), named, "FailureCode::ALL has them all");
-    codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(id, out,"));
-    codes.extend(quoted_after("src/dialect/agent_chat/mod.rs", "self.ended(None, out,"));
+    codes.extend(quoted_after("src/dialect/agent_chat/encoder.rs", "self.ended(id, out,"));
+    codes.extend(quoted_after("src/dialect/agent_chat/encoder.rs", "self.ended(None, out,"));
     assert_eq!(table("## 2.").into_keys().collect::<BTreeSet<_>>(), codes);
 }
 

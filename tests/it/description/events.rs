@@ -11,7 +11,7 @@ use crate::support::frames::Frame;
 
 #[test]
 fn every_event_that_is_written_is_described_and_no_other() {
-    let source = include_str!("../../../src/dialect/agent_chat/mod.rs").split("#[cfg(test)]").next().unwrap();
+    let source = include_str!("../../../src/dialect/agent_chat/encoder.rs").split("#[cfg(test)]").next().unwrap();
     let mut written = BTreeSet::new();
     for part in source.split("framing.write").skip(1) {
         let name = ["(out, id,", "_text(out, id,"].into_iter().find_map(|call| part.strip_prefix(call));
@@ -20,6 +20,9 @@ fn every_event_that_is_written_is_described_and_no_other() {
         }
     }
     let artifacts = source.split_once("fn artifact_event").unwrap().1.split("\n}\n").next().unwrap();
+    let state = include_str!("../../../src/chat/state.rs").split_once("fn name").unwrap().1;
+    let state = state.split("\n    }\n").next().unwrap();
+    written.extend(state.split("=> \"").skip(1).map(|part| part.split('"').next().unwrap()));
     written.extend(artifacts.split("Some(\"").skip(1).map(|part| part.split('"').next().unwrap()));
     assert_eq!(EVENTS.map(|event| event.event).into_iter().collect::<BTreeSet<_>>(), written);
 }

@@ -15,6 +15,7 @@ use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
+use switchboard::agent::ports::names::NameStore;
 use switchboard::agent::ports::payloads::PayloadStore;
 use switchboard::agent::ports::plans::{OfRun, PlanCommits, WaitingPlan};
 use switchboard::agent::ports::store::{ApprovedCall, Commit, RunCommits, RunEnd, RunStart, TurnedDown};
@@ -249,6 +250,7 @@ async fn told(
         payloads: Arc::new(Nothing),
         approvals: Arc::new(Nothing),
         plans: Arc::new(Nothing),
+        names: Arc::new(Nothing),
         helpers: Helpers::default(),
         chats: Arc::new(Nothing),
         fences: Fences::fresh(),
@@ -278,6 +280,7 @@ async fn told(
         model: profile.models.choice.clone(),
         profile,
         details,
+        recap: None,
         client_tools: Vec::new(),
         start: RunStart {
             summary: None,
@@ -288,6 +291,8 @@ async fn told(
             turned_down: None,
             context: ScreenState::parse(r#"{"page":"reports"}"#),
             place: None,
+            recap: None,
+            clarification: None,
             is_moved: false,
             is_refocused: false,
             used: switchboard::agent::ports::store::Used::default(),
@@ -479,6 +484,13 @@ async fn a_decision_is_told_before_everything_else() {
         }
         let others = events.iter().filter(|event| matches!(event, AgentEvent::CallDecided { .. }));
         assert_eq!(others.count(), 0, "{reason}");
+    }
+}
+
+#[async_trait]
+impl NameStore for Nothing {
+    async fn name_of(&self, _: &Owner, _: &ConversationId, _: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
     }
 }
 

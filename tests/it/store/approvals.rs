@@ -10,13 +10,14 @@ use switchboard::agent::ports::store::{
     AFTER_APPROVED_CALL, BeginError, Begun, NewRun, Question, RunEnd, RunStart, TurnedDown,
 };
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use switchboard::chat::caller::{Bearer, Caller};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
-use switchboard::chat::run::RunState;
+use switchboard::chat::run::{CancelledBy, RunState};
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
 use switchboard::chat::unfinished::Unfinished;
@@ -300,7 +301,7 @@ pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Data
     let waits =
         NewRun { queue: Some(9), ..room.new_run(Question::Decided { approval: approvals[1].id, decision: &agreed }) };
     assert!(matches!(store.begin_run(waits).await.unwrap(), Begun::Queued));
-    store.request_cancel(&room.owner, waits.id).await.unwrap();
+    store.request_cancel(&room.owner, waits.id, CancelledBy::User).await.unwrap();
     assert_eq!(state(&*store, &room, &approvals[1]).await, ApprovalState::Pending, "it never had its turn");
     store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await.unwrap();
     assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Granted, "what somebody said still counts");
@@ -335,13 +336,13 @@ pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &imp
         queued.push(new.id);
     }
     complete(&*store, other).await;
-    let start = store.promote(queued[0], 0).await.unwrap().unwrap();
+    let start = store.promote(queued[0], HistoryBound::ALL).await.unwrap().unwrap();
     let approved = start.call.unwrap();
     assert_eq!(approved.call.input, ToolInput::Object(input()));
     assert_eq!(approved.context, Some(screen()), "the screen of the run that asked");
     assert_eq!(start.context, Some(screen()));
     complete(&*store, queued[0]).await;
-    let start = store.promote(queued[1], 0).await.unwrap().unwrap();
+    let start = store.promote(queued[1], HistoryBound::ALL).await.unwrap().unwrap();
     assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
 }
 

@@ -2,6 +2,7 @@
 //! fit.
 
 use switchboard::agent::ports::store::{BeginError, CONTINUE_REQUEST, Question, RunStart};
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{Author, Message, UserMessage};
@@ -10,7 +11,7 @@ use switchboard::chat::run::RunState;
 use switchboard::store::Store;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, ended, running, said, tool_turn, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, ended, running, said, tool_turn, user, words,
 };
 
 fn after(run: RunId, seq: u32) -> Option<Parent> {
@@ -202,7 +203,8 @@ pub async fn a_summary_stands_for_what_does_not_fit(database: &impl Database) {
         let parent = after(runs[5], 1);
         let ask = message("next");
         let new = room.new_run(Question::Ask { ask: &ask, parent });
-        let new = switchboard::agent::ports::store::NewRun { history_bytes: bytes, ..new };
+        let new =
+            switchboard::agent::ports::store::NewRun { history: HistoryBound { bytes, by_summary: false }, ..new };
         let id = new.id;
         let start = running(store.begin_run(new).await.unwrap());
         complete(&*store, id).await;
@@ -216,11 +218,11 @@ pub async fn a_summary_stands_for_what_does_not_fit(database: &impl Database) {
     assert_eq!(start.summary, None, "everything fits");
     assert_same(&start.history, &said(0));
     let start = see(room_for_three).await;
-    assert_eq!(start.summary.as_deref(), Some("the first two"), "the newest of what was left out");
+    assert_eq!(words(&start), Some("the first two"), "the newest of what was left out");
     assert_same(&start.history, &said(3));
     summarise(database, runs[3], "the first four").await;
     let start = see(room_for_three).await;
-    assert_eq!(start.summary.as_deref(), Some("the first four"), "one that overlaps");
+    assert_eq!(words(&start), Some("the first four"), "one that overlaps");
     assert_same(&start.history, &said(4));
 }
 

@@ -5,6 +5,7 @@ use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::conversations::Page;
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{BeginError, CLIENT_RESULTS, Commit, NewRun, Question, RunEnd, RunStart};
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{MessageId, RunId, ToolCallId};
 use switchboard::chat::input::{Ask, ClientMessage, ClientResult, Parent};
@@ -150,9 +151,13 @@ pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Da
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let earlier = [ClientMessage::User("One?\u{0}".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
-    let begin = async |ask: &Ask, parent, history_bytes| {
+    let begin = async |ask: &Ask, parent, bytes| {
         let store = database.open(ManualClock::new()).await;
-        let new = NewRun { history_bytes, earlier: &earlier, ..room.new_run(Question::Ask { ask, parent }) };
+        let new = NewRun {
+            history: HistoryBound { bytes, by_summary: false },
+            earlier: &earlier,
+            ..room.new_run(Question::Ask { ask, parent })
+        };
         (new.id, running(store.begin_run(new).await.unwrap()))
     };
     let words = |start: &RunStart| {

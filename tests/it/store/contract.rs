@@ -13,9 +13,10 @@ use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::places::Changes;
 use switchboard::agent::ports::previews::NewPreview;
 use switchboard::agent::ports::store::{
-    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, Used,
+    BeginError, Begun, Commit, MostRuns, NewRun, Question, RequestKey, RunEnd, RunStart, StateLeft, Used,
 };
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::{HistoryBound, NewSummary};
 use switchboard::chat::caller::Owner;
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ConversationId, PreviewId, RunId, ToolCallId};
@@ -37,12 +38,15 @@ pub trait Database: Send + Sync {
     async fn ask(&self, sql: &str) -> Vec<String>;
 }
 
+/// When a [`ManualClock`] begins.
+pub const START_MS: i64 = 1_700_000_000_000;
+
 /// A clock that stands until it is moved.
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicI64::new(1_700_000_000_000)))
+        Arc::new(Self(AtomicI64::new(START_MS)))
     }
 
     pub fn advance_ms(&self, ms: i64) {
@@ -127,6 +131,11 @@ macro_rules! contract {
             a_plan_reads_back_as_it_was_kept
             what_a_run_has_begun_ends_with_it
             a_plan_that_waits_is_taken_once
+        );
+        crate::store::contract::contract!(@ $database, state:
+            what_a_run_leaves_is_there_for_the_next_one
+            a_summary_stands_for_what_would_fit_where_that_is_wanted
+            what_things_are_called_is_kept_for_their_conversation
         );
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands
@@ -318,10 +327,11 @@ impl Room {
         store: &dyn Store,
         id: RunId,
         text: &str,
-        history_bytes: usize,
+        bytes: usize,
     ) -> Result<RunStart, BeginError> {
+        let history = HistoryBound { bytes, by_summary: false };
         let ask = Ask::message(text.to_owned());
-        let new = NewRun { id, history_bytes, ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
+        let new = NewRun { id, history, ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
         Ok(running(store.begin_run(new).await?))
     }
 
@@ -343,7 +353,7 @@ impl Room {
             request_id: "req-1",
             replica: "here",
             lease_ms: LEASE_MS,
-            history_bytes: 0,
+            history: HistoryBound::ALL,
             most: MostRuns::default(),
         }
     }
@@ -463,9 +473,25 @@ pub fn titled(title: &str) -> Changes {
     Changes { title: Some(title.to_owned()), ..Changes::default() }
 }
 
+/// A run that has begun, by a question of no importance.
+pub async fn begin(store: &dyn Store, room: &Room) -> RunId {
+    let ask = Ask::message("go");
+    let new = room.new_run(Question::Ask { ask: &ask, parent: None });
+    store.begin_run(new).await.unwrap();
+    new.id
+}
+
 /// An end that is not a failure.
 pub fn ended(state: RunState) -> RunEnd<'static> {
-    RunEnd { state, error: None, answer: None, approvals: &[], left: &[], last_event_id: 9 }
+    RunEnd {
+        state,
+        error: None,
+        answer: None,
+        approvals: &[],
+        left: &[],
+        state_left: StateLeft::default(),
+        last_event_id: 9,
+    }
 }
 
 pub async fn append(store: &dyn Store, run: RunId, first: u32, messages: &[Message]) -> Result<(), StoreError> {
@@ -531,4 +557,14 @@ pub fn tool_turn() -> [Message; 2] {
         result(minted, "{\"error\":\"bad params\"}", CallFate::Failed),
     ];
     [Message::Assistant(AssistantMessage { origin, parts }), Message::ToolResults(results)]
+}
+
+/// A summary that was made.
+pub fn summary(text: &str) -> NewSummary {
+    NewSummary { text: text.to_owned(), original_tokens: 1000 }
+}
+
+/// The summary that a run begins with.
+pub fn words(start: &RunStart) -> Option<&str> {
+    start.summary.as_ref().map(|summary| summary.text.as_str())
 }

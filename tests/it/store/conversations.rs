@@ -5,6 +5,7 @@ use serde_json::json;
 use switchboard::agent::ports::drafts::DraftError;
 use switchboard::agent::ports::store::{BeginError, Commit, NewRun, Question, RunEnd};
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::caller::Owner;
 use switchboard::chat::cost::Cost;
 use switchboard::chat::failure::{Failure, FailureCode};
@@ -12,7 +13,7 @@ use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::preview::Verdict;
-use switchboard::chat::run::{RunRecord, RunState};
+use switchboard::chat::run::{CancelledBy, RunRecord, RunState};
 use switchboard::chat::stream::Usage;
 
 use super::contract::{
@@ -116,7 +117,7 @@ pub async fn nobody_else_sees_a_conversation(database: &impl Database) {
     }
     for stranger in ["other/ann/c1", "acme/bob/c1"].map(Room::at) {
         assert_eq!(store.find_run(&stranger.owner, run).await.unwrap(), None);
-        assert_eq!(store.request_cancel(&stranger.owner, run).await.unwrap(), None);
+        assert_eq!(store.request_cancel(&stranger.owner, run, CancelledBy::User).await.unwrap(), None);
         let again = Question::Continue(run);
         let begun = store.begin_run(stranger.new_run(again)).await;
         assert!(matches!(begun, Err(BeginError::NoSuchRun)), "{begun:?}");
@@ -362,7 +363,7 @@ pub async fn a_run_that_was_never_begun_takes_nothing(database: &impl Database) 
     assert!(matches!(appended, Err(StoreError::RunEnded)), "{appended:?}");
     let finished = store.finish_run(RunId::fresh(), said(1, &[]), ended(RunState::Completed)).await;
     assert!(matches!(finished, Err(StoreError::RunEnded)), "{finished:?}");
-    let promoted = store.promote(RunId::fresh(), 0).await;
+    let promoted = store.promote(RunId::fresh(), HistoryBound::ALL).await;
     assert!(matches!(promoted, Err(StoreError::RunEnded)), "{promoted:?}");
 }
 
@@ -394,14 +395,7 @@ pub async fn a_run_ends_once(database: &impl Database) {
     let usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
     let failure =
         Failure { code: FailureCode::ProviderUnavailable, message: "nobody\0 answers".into(), retryable: true };
-    let failed = RunEnd {
-        state: RunState::Failed,
-        error: Some(&failure),
-        answer: None,
-        approvals: &[],
-        left: &[],
-        last_event_id: 3,
-    };
+    let failed = RunEnd { error: Some(&failure), last_event_id: 3, ..ended(RunState::Failed) };
     let commit = Commit { usage, turns: 2, ..said(1, &[]) };
     store.finish_run(run, commit, failed).await.unwrap();
     store.finish_run(run, commit, failed).await.expect("the same end, of a commit that was not heard of");

@@ -7,11 +7,12 @@ use serde_json::{Map, json};
 use switchboard::agent::ports::leases::{EndedRun, Piece, Progress, Standing};
 use switchboard::agent::ports::store::{Begun, Commit, NewRun, Question};
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{RunId, ToolCallId};
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
-use switchboard::chat::run::RunState;
+use switchboard::chat::run::{CancelledBy, RunState};
 use switchboard::chat::tool::{ToolCall, ToolInput, ToolResult};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::store::Store;
@@ -80,7 +81,7 @@ pub async fn a_beat_tells_how_every_run_stands(database: &impl Database) {
     let queued = begin(&*store, &rooms[0], "here", LEASE_MS).await;
     let theirs = begin(&*store, &Room::at("acme/bob/c9"), "there", LEASE_MS).await;
     store.watch(&[runs[1]]).await.unwrap();
-    store.request_cancel(&rooms[2].owner, runs[2]).await.unwrap();
+    store.request_cancel(&rooms[2].owner, runs[2], CancelledBy::User).await.unwrap();
     complete(&*store, runs[3]).await;
     database.ask("DELETE FROM conversations WHERE id = 'c4' RETURNING id").await;
     runs.push(queued);
@@ -144,7 +145,7 @@ pub async fn whoever_has_no_lease_any_more_can_do_nothing(database: &impl Databa
     for run in [run, queued] {
         assert!(matches!(append(&*store, run, 2, &[answer("late")]).await, Err(StoreError::RunEnded)));
         assert!(matches!(store.dispatch(run, &write(&call), &turn).await, Err(StoreError::RunEnded)));
-        assert!(matches!(store.promote(run, 0).await, Err(StoreError::RunEnded)));
+        assert!(matches!(store.promote(run, HistoryBound::ALL).await, Err(StoreError::RunEnded)));
         let finished = store.finish_run(run, said(2, &[answer("late")]), ended(RunState::Completed)).await;
         assert!(matches!(finished, Err(StoreError::RunEnded)), "{finished:?}");
         store.beat("here", LEASE_MS, &[progress(run, 1, Some("late"))]).await.unwrap();
@@ -383,7 +384,7 @@ pub async fn the_number_of_an_end_is_its_owners_word(database: &impl Database) {
     store.beat("here", LEASE_MS, &[progress(reaped, 0, None), progress(failed, 0, None)]).await.unwrap();
     forget(database, reaped).await;
     assert_eq!(store.reap().await.unwrap(), [reaped]);
-    store.request_cancel(&room().owner, cancelled).await.unwrap();
+    store.request_cancel(&room().owner, cancelled, CancelledBy::User).await.unwrap();
     store.finish_run(failed, said(1, &[]), ended(RunState::Interrupted)).await.unwrap();
     let runs = [reaped, cancelled, failed];
     for run in runs {

@@ -16,6 +16,7 @@ pub mod postgres_rare;
 mod previews;
 pub mod row_security;
 mod sqlite;
+mod state;
 mod summaries;
 mod together;
 mod trail;

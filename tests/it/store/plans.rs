@@ -2,26 +2,18 @@
 
 use serde_json::{Map, json};
 use switchboard::agent::ports::plans::{OfRun, PlanRecord};
-use switchboard::agent::ports::store::{Commit, Question};
+use switchboard::agent::ports::store::Commit;
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::chat::ids::{ExecutionId, PlanId, RunId};
-use switchboard::chat::input::Ask;
+use switchboard::chat::ids::{ExecutionId, PlanId, RunId, ToolCallId};
 use switchboard::chat::plan::{Execution, Plan, PlanMode, PlanStatus, Step, StepKind, StepStatus};
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
 use switchboard::store::Store;
 
-use super::contract::{Database, ManualClock, Room, ended, said};
+use super::contract::{Database, ManualClock, Room, begin, ended, said};
 
 fn room() -> Room {
     Room::at("acme/ann/c1")
-}
-
-async fn begin(store: &dyn Store, room: &Room) -> RunId {
-    let ask = Ask::message("go");
-    let new = room.new_run(Question::Ask { ask: &ask, parent: None });
-    store.begin_run(new).await.unwrap();
-    new.id
 }
 
 fn of(room: &Room, run: RunId) -> OfRun<'_> {
@@ -47,6 +39,7 @@ fn step(number: u32, status: StepStatus) -> Step {
 fn plan(status: PlanStatus, steps: Vec<Step>) -> Plan {
     Plan {
         id: PlanId::fresh(),
+        call: ToolCallId::from_model("c1"),
         objective: "All\0of it".to_owned(),
         mode: PlanMode::Execute,
         status,

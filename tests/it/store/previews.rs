@@ -5,6 +5,7 @@ use serde_json::json;
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::previews::{ClaimError, ClaimToken, Claimed, NewPreview, RecordError};
 use switchboard::agent::ports::store::Begun;
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::ids::{PreviewId, RunId};
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::preview::{Base, Change, Origin, Preview, Save, Verdict};
@@ -450,7 +451,7 @@ pub async fn of_two_runs_that_begin_at_once_one_is_told(database: &impl Database
     while !waiting.is_empty() {
         let mut left = Vec::new();
         for run in waiting {
-            match store.promote(run, 0).await.unwrap() {
+            match store.promote(run, HistoryBound::ALL).await.unwrap() {
                 Some(start) => {
                     told.extend(start.message.decisions);
                     complete(&*store, run).await;

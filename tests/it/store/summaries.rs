@@ -1,14 +1,19 @@
 //! What every store promises about summaries of what no longer fits.
 
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::Keep;
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::Message;
 
-use super::contract::{Database, ManualClock, Room, answer, assert_same, complete, end, tool_turn, user};
+use super::contract::{
+    Database, ManualClock, Room, answer, assert_same, complete, end, summary, tool_turn, user, words,
+};
 
 /// Room for two of the runs below and a half.
 const BYTES: usize = 5_500;
+
+const KEEP: Keep = Keep { bytes: BYTES, messages: None };
 
 /// A run of a good 2000 bytes, half of them its question.
 fn run(nth: usize) -> [Message; 2] {
@@ -24,12 +29,15 @@ pub async fn what_fits_needs_no_summary(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     for nth in 0..2 {
         let run = room.exchange(&*store, &question(nth), &run(nth)[1..]).await;
-        assert!(store.unsummarised(run, BYTES).await.unwrap().is_none());
+        assert!(store.unsummarised(run, KEEP).await.unwrap().is_none());
     }
     let large = Room::at("acme/ann/c2").exchange(&*store, &question(0), &[answer(&"y".repeat(9000))]).await;
-    assert!(store.unsummarised(large, BYTES).await.unwrap().is_none(), "the newest run stays, however large");
+    assert!(store.unsummarised(large, KEEP).await.unwrap().is_none(), "the newest run stays, however large");
     let unbounded = room.exchange(&*store, &question(2), &[answer(&"y".repeat(9000))]).await;
-    assert!(store.unsummarised(unbounded, 0).await.unwrap().is_none(), "no limit, nothing left out");
+    assert!(
+        store.unsummarised(unbounded, Keep { bytes: 0, messages: None }).await.unwrap().is_none(),
+        "no limit, nothing left out"
+    );
 }
 
 pub async fn the_older_part_is_summarised_and_the_next_run_begins_with_that(database: &impl Database) {
@@ -39,26 +47,26 @@ pub async fn the_older_part_is_summarised_and_the_next_run_begins_with_that(data
     for nth in 0..4 {
         ids.push(room.exchange(&*store, &question(nth), &run(nth)[1..]).await);
     }
-    let what = store.unsummarised(ids[3], BYTES).await.unwrap().unwrap();
+    let what = store.unsummarised(ids[3], KEEP).await.unwrap().unwrap();
     assert_eq!((what.before, what.upto), (None, ids[1]), "no more than the room at once, oldest first");
     assert_same(&what.messages, &[run(0), run(1)].concat());
-    store.keep_summary(what.upto, "first \u{0}\u{2028}\"").await.unwrap();
+    store.keep_summary(what.upto, &summary("first \u{0}\u{2028}\"")).await.unwrap();
 
     let (next, start) = room.say_within(&*store, "next", BYTES).await;
-    assert_eq!(start.summary.as_deref(), Some("first \u{0}\u{2028}\""));
+    assert_eq!(words(&start), Some("first \u{0}\u{2028}\""));
     assert_same(&start.history, &[run(2), run(3)].concat());
     complete(&*store, next).await;
-    assert!(store.unsummarised(next, BYTES).await.unwrap().is_none(), "what is left fits");
+    assert!(store.unsummarised(next, KEEP).await.unwrap().is_none(), "what is left fits");
 
     let long = room.exchange(&*store, &question(5), &run(5)[1..]).await;
-    let what = store.unsummarised(long, BYTES).await.unwrap().unwrap();
+    let what = store.unsummarised(long, KEEP).await.unwrap().unwrap();
     assert_eq!(what.before.as_deref(), Some("first \u{0}\u{2028}\""), "it goes on from the one before");
     assert_eq!(what.upto, ids[3]);
     assert_same(&what.messages, &[run(2), run(3)].concat());
-    store.keep_summary(what.upto, "second").await.unwrap();
-    store.keep_summary(what.upto, "second, better").await.unwrap();
+    store.keep_summary(what.upto, &summary("second")).await.unwrap();
+    store.keep_summary(what.upto, &summary("second, better")).await.unwrap();
     let (_, start) = room.say_within(&*store, "and now", BYTES).await;
-    assert_eq!(start.summary.as_deref(), Some("second, better"));
+    assert_eq!(words(&start), Some("second, better"));
     assert_same(&start.history, &[vec![user("next")], run(5).to_vec()].concat());
 }
 
@@ -68,7 +76,7 @@ pub async fn what_is_summarised_holds_no_half_of_a_tool_pair(database: &impl Dat
     let turn = tool_turn();
     let old = room.exchange(&*store, &question(0), &[&turn[..], &[answer("done")]].concat()).await;
     let newest = room.exchange(&*store, &question(1), &[answer(&"y".repeat(4000))]).await;
-    let what = store.unsummarised(newest, BYTES).await.unwrap().unwrap();
+    let what = store.unsummarised(newest, KEEP).await.unwrap().unwrap();
     assert_eq!(what.upto, old);
     assert_same(&what.messages, &[&[user(&question(0))], &turn[..], &[answer("done")]].concat());
 }
@@ -80,16 +88,16 @@ pub async fn a_summary_is_its_branchs_own(database: &impl Database) {
     for nth in 0..3 {
         ids.push(room.exchange(&*store, &question(nth), &run(nth)[1..]).await);
     }
-    let what = store.unsummarised(ids[2], BYTES).await.unwrap().unwrap();
+    let what = store.unsummarised(ids[2], KEEP).await.unwrap().unwrap();
     assert_eq!(what.upto, ids[1]);
-    store.keep_summary(what.upto, "zero and one").await.unwrap();
+    store.keep_summary(what.upto, &summary("zero and one")).await.unwrap();
 
     // Goes on from the first run: the second one is on another branch.
     let parent = Some(Parent::Message(MessageId { run: ids[0], seq: 1 }));
     let (branch, _) = room.ask(&*store, &Ask::message(question(3)), parent).await.unwrap();
     end(&*store, branch, &run(3)[1..]).await;
     let newest = room.exchange(&*store, &question(4), &run(4)[1..]).await;
-    let what = store.unsummarised(newest, BYTES).await.unwrap().unwrap();
+    let what = store.unsummarised(newest, KEEP).await.unwrap().unwrap();
     assert_eq!((what.before, what.upto), (None, branch));
     assert_same(&what.messages, &[run(0), run(3)].concat());
     let (asked, start) = room.say_within(&*store, "next", BYTES).await;
@@ -101,7 +109,7 @@ pub async fn a_summary_is_its_branchs_own(database: &impl Database) {
     let (middle, _) = room.ask(&*store, &Ask::message(question(5)), parent).await.unwrap();
     end(&*store, middle, &run(5)[1..]).await;
     let newest = room.exchange(&*store, &question(6), &run(6)[1..]).await;
-    let what = store.unsummarised(newest, BYTES).await.unwrap().unwrap();
+    let what = store.unsummarised(newest, KEEP).await.unwrap().unwrap();
     assert_eq!((what.before, what.upto), (None, middle));
     assert_same(&what.messages, &[&run(0)[..], &[user(&question(1))], &run(5)].concat());
 }
@@ -109,6 +117,6 @@ pub async fn a_summary_is_its_branchs_own(database: &impl Database) {
 pub async fn a_run_that_is_gone_takes_no_summary(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let unknown = RunId::fresh();
-    assert!(matches!(store.unsummarised(unknown, BYTES).await, Err(StoreError::RunEnded)));
-    assert!(matches!(store.keep_summary(unknown, "late").await, Err(StoreError::RunEnded)));
+    assert!(matches!(store.unsummarised(unknown, KEEP).await, Err(StoreError::RunEnded)));
+    assert!(matches!(store.keep_summary(unknown, &summary("late")).await, Err(StoreError::RunEnded)));
 }

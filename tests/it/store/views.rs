@@ -8,6 +8,7 @@ use switchboard::agent::ports::conversations::{
 use switchboard::agent::ports::drafts::DraftError;
 use switchboard::agent::ports::previews::ClaimError;
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
@@ -18,7 +19,7 @@ use switchboard::store::Store;
 
 use super::contract::titled;
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, end, ended, said, tool_turn, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, end, ended, said, summary, tool_turn, user,
 };
 use crate::support::whole::{exported, seen};
 
@@ -196,7 +197,7 @@ pub async fn a_deleted_conversation_leaves_nothing_behind(database: &impl Databa
     }
     let first = exported(&*store, &room.owner, &room.conversation).await.unwrap().runs[0].0.run.id;
     let (live, _) = room.say(&*store, "two").await;
-    store.keep_summary(first, "a summary").await.unwrap();
+    store.keep_summary(first, &summary("a summary")).await.unwrap();
     let draft = store.create_draft(&room.owner, &room.conversation, &json!({})).await.unwrap();
     let preview = room.preview(&*store, "x").await;
 
@@ -204,7 +205,7 @@ pub async fn a_deleted_conversation_leaves_nothing_behind(database: &impl Databa
     gone.sort_by_key(ToString::to_string);
     assert_eq!(gone, [first, live]);
     assert!(matches!(append(&*store, live, 1, &[answer("late")]).await, Err(StoreError::RunEnded)));
-    assert!(matches!(store.keep_summary(first, "late").await, Err(StoreError::RunEnded)));
+    assert!(matches!(store.keep_summary(first, &summary("late")).await, Err(StoreError::RunEnded)));
     assert!(matches!(store.draft(&room.owner, &room.conversation, draft).await, Err(DraftError::NotFound)));
     assert!(matches!(store.claim_preview(&room.owner, preview).await, Err(ClaimError::NotFound)));
     assert_eq!(store.delete(&room.owner, &room.conversation).await.unwrap(), None);
@@ -358,7 +359,7 @@ pub async fn messages_are_counted_on_every_kind_of_branch(database: &impl Databa
     append(&*store, three, 1, &[answer("3")]).await.unwrap();
     assert_eq!(lines(&*store, &room).await.len(), 8, "behind one that says more");
     complete(&*store, three).await;
-    store.promote(queued, 0).await.unwrap().expect("its turn has come");
+    store.promote(queued, HistoryBound::ALL).await.unwrap().expect("its turn has come");
     end(&*store, queued, &[answer("4")]).await;
     assert_eq!(lines(&*store, &room).await.len(), 9);
     let midway = Some(Parent::Message(MessageId { run: two, seq: 1 }));

@@ -4,11 +4,12 @@
 use futures::future::join_all;
 use switchboard::agent::ports::store::{BeginError, Begun, NewRun, Question, RequestKey, RunEnd};
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::message::UserMessage;
 use switchboard::chat::preview::Verdict;
-use switchboard::chat::run::RunState;
+use switchboard::chat::run::{CancelledBy, RunState};
 use switchboard::store::Store;
 
 use super::contract::{Database, ManualClock, Room, answer, append, assert_same, complete, end, ended, said, user};
@@ -44,7 +45,7 @@ pub async fn a_conversation_has_one_running_run(database: &impl Database) {
     complete(&*store, first).await;
     let refused = room.try_say(&*store, RunId::fresh(), "not before two", 0).await;
     assert!(matches!(refused, Err(BeginError::Busy { running }) if running == second), "{refused:?}");
-    let promoted = store.promote(second, 0).await.unwrap().unwrap();
+    let promoted = store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
     assert_same(&promoted.history, &vec![user("one")]);
     complete(&*store, second).await;
     room.say(&*store, "three").await;
@@ -62,13 +63,13 @@ pub async fn runs_wait_in_their_order(database: &impl Database) {
     }
     for n in 0..3 {
         for run in &waiting[n..] {
-            assert!(store.promote(*run, 0).await.unwrap().is_none());
+            assert!(store.promote(*run, HistoryBound::ALL).await.unwrap().is_none());
         }
         end(&*store, before, &[answer("ok")]).await;
         for run in waiting[n + 1..].iter().rev() {
-            assert!(store.promote(*run, 0).await.unwrap().is_none(), "an earlier one waits");
+            assert!(store.promote(*run, HistoryBound::ALL).await.unwrap().is_none(), "an earlier one waits");
         }
-        let start = store.promote(waiting[n], 0).await.unwrap().unwrap();
+        let start = store.promote(waiting[n], HistoryBound::ALL).await.unwrap().unwrap();
         assert_eq!(start.history.len(), 2 * (n + 1));
         assert_eq!(start.message, UserMessage::new((n + 1).to_string()));
         assert_eq!(state(&*store, &room, waiting[n]).await, RunState::Running);
@@ -87,7 +88,7 @@ pub async fn a_queued_run_sees_the_answer_it_waited_for(database: &impl Database
     let late = room.preview(&*store, "b").await;
     let later = room.decide(&*store, late, "b", Verdict::Accept).await;
     store.finish_run(first, said(2, &[answer("done")]), ended(RunState::Completed)).await.unwrap();
-    let start = store.promote(second, 0).await.unwrap().unwrap();
+    let start = store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
     assert_same(&start.history, &vec![user("one"), answer("begun"), answer("done")]);
     assert_eq!(start.message, UserMessage { decisions: vec![told], ..UserMessage::new("two") });
     complete(&*store, second).await;
@@ -100,11 +101,11 @@ pub async fn a_promotion_that_was_not_heard_of_is_repeated(database: &impl Datab
     let (first, _) = room.say(&*store, "one").await;
     let (second, _) = room.queue(&*store, "two", 1).await.unwrap();
     complete(&*store, first).await;
-    let heard = store.promote(second, 0).await.unwrap().unwrap();
-    let again = store.promote(second, 0).await.unwrap().unwrap();
+    let heard = store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
+    let again = store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
     assert_same(&again, &heard);
     complete(&*store, second).await;
-    assert_ended(&store.promote(second, 0).await);
+    assert_ended(&store.promote(second, HistoryBound::ALL).await);
 }
 
 pub async fn a_queued_run_that_is_cancelled_never_runs(database: &impl Database) {
@@ -115,17 +116,21 @@ pub async fn a_queued_run_that_is_cancelled_never_runs(database: &impl Database)
     let (second, _) = room.queue(&*store, "two", 2).await.unwrap();
     let (third, _) = room.queue(&*store, "three", 2).await.unwrap();
     clock.advance_ms(7);
-    let record = store.request_cancel(&room.owner, second).await.unwrap().unwrap();
+    let record = store.request_cancel(&room.owner, second, CancelledBy::User).await.unwrap().unwrap();
     assert_eq!((record.state, record.finished_at_ms), (RunState::Cancelled, Some(1_700_000_000_007)));
-    assert_eq!(store.request_cancel(&room.owner, second).await.unwrap().unwrap(), record, "it stays as it is");
+    assert_eq!(
+        store.request_cancel(&room.owner, second, CancelledBy::User).await.unwrap().unwrap(),
+        record,
+        "it stays as it is"
+    );
     assert_eq!(record.last_event_id, Some(0), "it had said nothing");
     let own = |state| RunEnd { last_event_id: 0, ..ended(state) };
     let same = store.finish_run(second, said(1, &[]), own(RunState::Cancelled)).await;
     same.expect("its owner has heard of the request as well");
     assert_ended(&store.finish_run(second, said(1, &[]), own(RunState::Interrupted)).await);
     complete(&*store, first).await;
-    assert_ended(&store.promote(second, 0).await);
-    let start = store.promote(third, 0).await.unwrap().unwrap();
+    assert_ended(&store.promote(second, HistoryBound::ALL).await);
+    let start = store.promote(third, HistoryBound::ALL).await.unwrap().unwrap();
     assert_same(&start.history, &vec![user("one"), user("two")]);
     // One that waits is also ended by whoever asked for it.
     let (fourth, _) = room.queue(&*store, "four", 2).await.unwrap();
@@ -144,7 +149,7 @@ pub async fn of_many_that_want_their_turn_at_once_one_gets_it(database: &impl Da
     complete(&*store, first).await;
     let turns = join_all(waiting.iter().map(|run| {
         let (store, run) = (store.clone(), *run);
-        tokio::spawn(async move { store.promote(run, 0).await })
+        tokio::spawn(async move { store.promote(run, HistoryBound::ALL).await })
     }));
     let turns: Vec<_> = turns.await.into_iter().map(|turn| turn.unwrap().unwrap().is_some()).collect();
     assert_eq!(turns, [true, false, false, false, false, false, false, false]);
@@ -206,12 +211,15 @@ pub async fn cancelling_is_asked_of_whoever_runs_it(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "go").await;
-    let record = store.request_cancel(&room.owner, run).await.unwrap().unwrap();
+    let record = store.request_cancel(&room.owner, run, CancelledBy::User).await.unwrap().unwrap();
     assert_eq!(record.state, RunState::Running, "its owner ends it");
     append(&*store, run, 1, &[answer("meanwhile")]).await.unwrap();
     store.finish_run(run, said(2, &[]), ended(RunState::Cancelled)).await.unwrap();
-    assert_eq!(store.request_cancel(&room.owner, run).await.unwrap().unwrap().state, RunState::Cancelled);
-    assert_eq!(store.request_cancel(&room.owner, RunId::fresh()).await.unwrap(), None);
+    assert_eq!(
+        store.request_cancel(&room.owner, run, CancelledBy::User).await.unwrap().unwrap().state,
+        RunState::Cancelled
+    );
+    assert_eq!(store.request_cancel(&room.owner, RunId::fresh(), CancelledBy::User).await.unwrap(), None);
     let ask = Ask::message("x");
     let busy = NewRun { queue: None, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     assert!(matches!(store.begin_run(busy).await.unwrap(), Begun::Running(_)), "the place is free again");
@@ -232,8 +240,8 @@ pub async fn the_runs_that_live_are_found_in_their_order(database: &impl Databas
     }
     complete(&*store, first).await;
     assert_eq!(live().await, [second, third], "both wait for their turn");
-    store.promote(second, 0).await.unwrap().unwrap();
-    store.request_cancel(&room.owner, third).await.unwrap().unwrap();
+    store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
+    store.request_cancel(&room.owner, third, CancelledBy::User).await.unwrap().unwrap();
     complete(&*store, second).await;
     assert_eq!(live().await, [], "all have ended");
 }

@@ -139,6 +139,7 @@ pub fn rows() -> Vec<Row> {
         row("GET /api/chat/sessions/{session_id}", AsUnknown, nothing),
         row("PATCH /api/chat/sessions/{session_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
         row("POST /api/chat/sessions/{session_id}/close", AsUnknown, |_| Some(json!({"context_type": "tables"}))),
+        row("POST /api/chat/sessions/{session_id}/classify", AsUnknown, nothing),
         row("DELETE /api/chat/sessions/{session_id}", AsUnknown, nothing),
         row("POST /api/agent/stream", AsUnknown, |ids| {
             Some(json!({"message": "Which rules do we have?", "session_id": ids.conversation}))

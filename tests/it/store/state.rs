@@ -1,0 +1,106 @@
+//! What every store promises about the state that runs leave of their conversation.
+
+use switchboard::agent::ports::names::{MOST_NAMES, Name};
+use switchboard::agent::ports::store::{NewRun, Question, RunEnd, StateLeft};
+use switchboard::agent::ports::summaries::{HistoryBound, Keep, KeptSummary};
+use switchboard::chat::input::Ask;
+use switchboard::chat::run::RunState;
+use switchboard::chat::state::{ContextUsage, Mentioned, Recap, SummaryFigures};
+
+use super::contract::{
+    Database, ManualClock, Room, START_MS, answer, assert_same, begin, ended, running, said, summary, user,
+};
+
+fn recap(words: &str) -> Recap {
+    Recap {
+        summary: words.to_owned(),
+        context_type: "global".to_owned(),
+        entities: vec![Mentioned { kind: "task".to_owned(), is_one: false, ids: vec!["t\0one".to_owned()] }],
+        tools: vec!["look".to_owned()],
+        at_ms: 7,
+        is_asking: false,
+    }
+}
+
+pub async fn what_a_run_leaves_is_there_for_the_next_one(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let usage = ContextUsage { tokens: 5, budget: 10, near_percent: 85, summary: None };
+    let (first, second) = (recap("one"), recap("two"));
+    let left = [
+        StateLeft { recap: Some(&first), context_usage: Some(&usage), ..StateLeft::default() },
+        StateLeft::default(),
+        StateLeft { recap: Some(&second), ..StateLeft::default() },
+    ];
+    for left in left {
+        let run = begin(&*store, &room).await;
+        let end = RunEnd { state_left: left, ..ended(RunState::Completed) };
+        store.finish_run(run, said(1, &[]), end).await.unwrap();
+        let session = store.session(&room.owner, &room.conversation).await.unwrap().unwrap();
+        assert_eq!(session.context_usage.as_ref(), Some(&usage));
+        assert_eq!(session.place, None, "it says nothing of the place");
+    }
+    let (_, start) = room.say(&*store, "next").await;
+    assert_eq!(start.recap, Some(second));
+    for other in Room::strangers() {
+        let (_, start) = other.say(&*store, "next").await;
+        assert_eq!(start.recap, None, "it is nobody else's");
+    }
+}
+
+pub async fn a_summary_stands_for_what_would_fit_where_that_is_wanted(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let room = Room::at("acme/ann/c1");
+    let mut ids = Vec::new();
+    for nth in 0..4 {
+        ids.push(room.exchange(&*store, &format!("q{nth}"), &[answer(&format!("a{nth}"))]).await);
+    }
+    let keep = |messages| Keep { bytes: 0, messages };
+    assert!(store.unsummarised(ids[3], keep(Some(8))).await.unwrap().is_none(), "all of them stay");
+    let what = store.unsummarised(ids[3], keep(Some(3))).await.unwrap().unwrap();
+    assert_same(&what.messages, &[user("q0"), answer("a0"), user("q1"), answer("a1")]);
+    assert_eq!(what.upto, ids[1]);
+    store.keep_summary(what.upto, &summary("four words of it")).await.unwrap();
+    let session = store.session(&room.owner, &room.conversation).await.unwrap().unwrap();
+    assert_eq!(session.summarised_at_ms, Some(START_MS));
+
+    let ask = Ask::message("next");
+    let wanting = |by_summary| NewRun {
+        history: HistoryBound { bytes: 0, by_summary },
+        ..room.new_run(Question::Ask { ask: &ask, parent: None })
+    };
+    let rest = [user("q2"), answer("a2"), user("q3"), answer("a3")];
+    let start = running(store.begin_run(wanting(true)).await.unwrap());
+    let figures = SummaryFigures { id: "1".to_owned(), at_ms: START_MS, original_tokens: 1000, tokens: 4 };
+    assert_eq!(start.summary, Some(KeptSummary { text: "four words of it".to_owned(), figures: Some(figures) }));
+    assert_same(&start.history, &rest);
+}
+
+pub async fn what_things_are_called_is_kept_for_their_conversation(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let room = Room::at("acme/ann/c1");
+    let name = |id: &str, name: &str| Name { id: id.to_owned(), name: name.to_owned() };
+    let end = async |names: &[Name]| {
+        clock.advance_ms(1);
+        let run = begin(&*store, &room).await;
+        let state_left = StateLeft { names, ..StateLeft::default() };
+        store.finish_run(run, said(1, &[]), RunEnd { state_left, ..ended(RunState::Completed) }).await.unwrap();
+    };
+    end(&[name("t\0one", "Dig\0it"), name("t2", "Größe \"'")]).await;
+    end(&[]).await;
+    end(&[name("t2", "Water")]).await;
+    let of = async |room: &Room, id: &str| store.name_of(&room.owner, &room.conversation, id).await.unwrap();
+    assert_eq!(of(&room, "t\0one").await.as_deref(), Some("Dig\0it"));
+    assert_eq!(of(&room, "t2").await.as_deref(), Some("Water"), "the newest one");
+    assert_eq!(of(&room, "t3").await, None);
+    for other in Room::strangers() {
+        assert_eq!(of(&other, "t2").await, None, "it is nobody else's");
+    }
+    let many: Vec<Name> = (0..MOST_NAMES).map(|nth| name(&format!("m{nth}"), "many")).collect();
+    end(&many).await;
+    assert_eq!((of(&room, "t2").await, of(&room, "m0").await.as_deref()), (None, Some("many")), "the oldest go");
+    store.delete(&room.owner, &room.conversation).await.unwrap();
+    assert_eq!(of(&room, "m0").await, None);
+    assert_eq!(database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM conversation_names").await, ["0"]);
+}
