@@ -33,9 +33,11 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
     };
     let intake = Intake::new(Memory::new(config.limits.memory_bytes));
     let backends = backends(config, backend_root, &intake)?;
-    let profiles = tools_and_profiles(config, assets, &backends, store.clone()).and_then(|(_, profiles, _)| {
-        router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
-    });
+    let profiles = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock)).and_then(
+        |(_, profiles, _)| {
+            router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
+        },
+    );
     store.close().await;
     match (seed, profiles) {
         (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {

@@ -142,7 +142,7 @@ impl App {
             BackendMode::Demo => demo_backend.start(assets, auth.clone(), clock.clone()).await?,
         };
         let backends = backends(config, backend_root, &intake)?;
-        let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, &backends, store.clone())?;
+        let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, &backends, store.clone(), clock.clone())?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::StartError;
 use crate::agent::offer::profile::Profiles;
+use crate::agent::ports::clock::Clock;
 use crate::agent::ports::llm::LlmProvider;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
@@ -49,6 +50,7 @@ pub(super) fn tools_and_profiles(
     assets: &Assets,
     backends: &Backends,
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
 ) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
     let preview_bounds =
         PreviewBounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
@@ -57,7 +59,7 @@ pub(super) fn tools_and_profiles(
         drafts: store.clone(),
         previews: store.clone(),
         preview_bounds,
-        payloads: store,
+        payloads: store.clone(),
     };
     let handlers = toolsets::tools(&deps).chain(tools::payloads::tools(&deps.payloads));
     let limits = &config.limits;
@@ -74,7 +76,7 @@ pub(super) fn tools_and_profiles(
     let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests } =
         catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
-    let loaders = Arc::new(Loaders::new(backends, loaders).map_err(StartError::UnknownBackend)?);
+    let loaders = Arc::new(Loaders::new(backends, loaders, store, clock).map_err(StartError::UnknownBackend)?);
     let declared = tools::rest::tool::tools(backends, &loaders, requests).map_err(StartError::UnknownBackend)?;
     Ok((toolbox.with(declared), profiles, loaders))
 }

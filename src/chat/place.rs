@@ -111,6 +111,12 @@ impl PlaceUpdate {
 }
 
 impl Place {
+    /// The place of a conversation that begins there.
+    pub fn begun(context_type: String, update: &PlaceUpdate) -> Self {
+        let place = update.apply(None, &context_type);
+        place.unwrap_or(Self { context_type, entity: None, focus: None })
+    }
+
     /// The place after `moved`. What its user looked at is left behind.
     pub fn after(moved: Move) -> Self {
         Self { context_type: moved.context_type, entity: moved.entity, focus: None }

@@ -40,7 +40,7 @@ const MAX_MESSAGES: u32 = 1000;
 const MESSAGES_BYTES: usize = 1 << 20;
 
 /// A path's conversation, as far as the path tells.
-type ConversationPath = Result<Path<String>, PathRejection>;
+pub(super) type ConversationPath = Result<Path<String>, PathRejection>;
 
 /// Which part of a list.
 #[derive(Deserialize)]
@@ -141,8 +141,7 @@ pub(super) async fn open(
     let PlaceRequest { title, context_type, place } = read(&body)?;
     let screen = context_type.map_or(Screen::OfConversation, Screen::Type);
     let context_type = services.runs.context_type_at(&caller, &screen)?;
-    let place = place.apply(None, &context_type);
-    let place = place.unwrap_or(Place { context_type, entity: None, focus: None });
+    let place = Place::begun(context_type, &place);
     let id = ConversationId::fresh();
     let head = services.places.open(&caller.owner, &id, &place, title.as_deref()).await.map_err(failed)?;
     let location = (header::LOCATION, format!("/v1/agent/conversations/{id}"));
@@ -301,7 +300,7 @@ fn page_of(part: Result<Query<Part>, QueryRejection>, default: u32, most: u32) -
     Ok(Page { limit, cursor: cursor.filter(|cursor| !cursor.is_empty()) })
 }
 
-fn no_such_conversation() -> Problem {
+pub(super) fn no_such_conversation() -> Problem {
     Problem::not_found("there is no such conversation")
 }
 

@@ -30,6 +30,7 @@ mod page;
 
 mod plans;
 mod previews;
+mod prewarm;
 pub mod problem;
 mod profiles;
 pub mod recorder;
@@ -263,6 +264,7 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(conversations::get, conversations::change, conversations::delete))
         .routes(routes!(conversations::export))
         .routes(routes!(conversations::trail))
+        .routes(routes!(prewarm::prewarm))
         .routes(routes!(plans::list))
         .routes(routes!(plans::get, plans::drop_waiting))
         .routes(routes!(profiles::list))

@@ -8,7 +8,6 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::busy::{Busy, Of};
-use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::prompt::labels::{labelling, read};
@@ -25,7 +24,6 @@ use crate::observe::spans;
 /// Makes labels.
 pub(super) struct Labelling {
     pub(super) sessions: Arc<dyn SessionStore>,
-    pub(super) places: Arc<dyn PlaceStore>,
     pub(super) writer: Helper,
     pub(super) agent: Arc<Agent>,
     pub(super) tasks: TaskTracker,
@@ -95,7 +93,7 @@ impl Labelling {
         }
         let Some(answer) = made.transpose()? else { return Ok(false) };
         let labels = read(&answer, at_ms).ok_or(Failed::Unusable)?;
-        self.places.label(owner, id, &labels).await?;
+        self.sessions.label(owner, id, &labels).await?;
         Ok(true)
     }
 }

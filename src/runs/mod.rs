@@ -22,6 +22,7 @@ mod request;
 pub mod starts;
 mod summary;
 mod task;
+mod warm;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub use pulse::Stuck;
 pub use reading::Attached;
 pub use request::Request;
 pub use summary::Summariser;
+pub use warm::WarmSlot;
 
 use admission::Admission;
 use config::Settings;
@@ -219,7 +221,6 @@ impl Runs {
         };
         let labelling = Labelling {
             sessions,
-            places: places.clone(),
             writer: labeller,
             agent: agent.clone(),
             tasks: tasks.clone(),

@@ -48,6 +48,7 @@ use crate::agent::ports::audit::{AuditRecord, AuditStore};
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, ExportStore};
+use crate::agent::ports::data::DataChanges;
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::names::NameStore;
@@ -134,6 +135,7 @@ pub trait Store:
     + ApprovalStore
     + PayloadStore
     + NameStore
+    + DataChanges
     + PinStore
     + UsageStore
     + AuditStore

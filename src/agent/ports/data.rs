@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::store_error::StoreError;
 use super::tools::ToolContext;
+use crate::chat::caller::Owner;
 
 /// Loads what prompts show.
 #[async_trait]
@@ -11,6 +13,44 @@ pub trait DataLoader: Send + Sync {
     /// The data of the loader of this name for this caller and screen. It never fails: a text for the model names what
     /// could not be loaded.
     async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded;
+
+    /// Has that data at hand for a run that comes soon. What is not kept is not loaded.
+    async fn warm(&self, loader: &str, cx: &ToolContext<'_>) -> Warm;
+}
+
+/// How data became at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warm {
+    /// It was loaded just now.
+    Loaded {
+        /// When, in milliseconds since the Unix epoch.
+        at_ms: i64,
+    },
+    /// It was at hand already.
+    Kept {
+        /// Since when, in milliseconds since the Unix epoch.
+        at_ms: i64,
+    },
+    /// There is nothing to load at that place, or it is not kept.
+    Nothing,
+    /// It could not be loaded; the run will try it again.
+    Failed,
+}
+
+/// Knows since when what is kept of a user's data is out of date, in all replicas.
+#[async_trait]
+pub trait DataChanges: Send + Sync {
+    /// Data with one of these tags changes.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn data_changes(&self, owner: &Owner, tags: &[String]) -> Result<(), StoreError>;
+
+    /// A number that is another one after each change of data with one of these tags.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn data_version(&self, owner: &Owner, tags: &[String]) -> Result<i64, StoreError>;
 }
 
 /// The result of loading.

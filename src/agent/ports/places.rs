@@ -6,7 +6,6 @@ use super::conversations::ConversationHead;
 use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
-use crate::chat::labels::Labels;
 use crate::chat::place::{Place, PlaceUpdate};
 
 /// Opens conversations, and changes what they have apart from their runs.
@@ -42,11 +41,18 @@ pub trait PlaceStore: Send + Sync {
         changes: &Changes,
     ) -> Result<Option<ConversationHead>, StoreError>;
 
-    /// Labels a conversation that has a run; another one stays as it is.
+    /// The owner's conversation that was made for a first message at this place in the last minute, the newest, or else
+    /// a new one; and whether it is new. It is like one that [`Self::open`] makes.
     ///
     /// # Errors
     /// When it could not be committed.
-    async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError>;
+    async fn open_ahead(&self, owner: &Owner, place: &Place) -> Result<(ConversationId, bool), StoreError>;
+
+    /// That conversation for the first message, which finds it once; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn take_ahead(&self, owner: &Owner, place: &Place) -> Result<Option<ConversationId>, StoreError>;
 }
 
 /// What is changed of a conversation.

@@ -6,9 +6,10 @@ use super::chats::ChatRun;
 use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
+use crate::chat::labels::Labels;
 use crate::chat::session::Session;
 
-/// Reads conversations as sessions.
+/// Reads conversations as sessions, and labels them.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// The owner's conversations that have a run and are in lists, newest change first.
@@ -32,4 +33,10 @@ pub trait SessionStore: Send + Sync {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Option<(Session, Vec<ChatRun>)>, StoreError>;
+
+    /// Labels a conversation that has a run; another one stays as it is.
+    ///
+    /// # Errors
+    /// When it could not be committed.
+    async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError>;
 }

@@ -24,7 +24,7 @@ use crate::chat::model::{Effort, ModelWish};
 pub use accept::{Wanted, wanted};
 use encoder::AgentChatEncoder;
 use framing::Framing;
-pub use place::{ConversationBody, PlaceRequest};
+pub use place::{ConversationBody, PlaceRequest, PrewarmBody};
 pub use wire::Native;
 
 /// The native protocol, with the limits of its request fields.

@@ -32,6 +32,33 @@ pub struct PlaceFields<'a> {
     focus: Option<&'a RawValue>,
 }
 
+/// What data is loaded ahead for. An empty body is one without a field.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = PrewarmRequest)]
+pub struct PrewarmBody<'a> {
+    /// The screen state that the next message will bring.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
+    context: Option<&'a RawValue>,
+}
+
+impl PrewarmBody<'_> {
+    /// The screen state of a body.
+    ///
+    /// # Errors
+    /// The body's mistakes, in words for its sender.
+    pub fn context(body: &[u8]) -> Result<Option<ScreenState>, DecodeError> {
+        if body.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let fields: PrewarmBody<'_> =
+            parse(json::object(body)?).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+        let mut errors = Vec::new();
+        let context = json::screen(fields.context, "context", &mut errors);
+        if errors.is_empty() { Ok(context) } else { Err(DecodeError::Fields(errors)) }
+    }
+}
+
 /// What is opened, or changed of a conversation.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ConversationChanges)]

@@ -12,7 +12,8 @@ mod session_row;
 mod state;
 mod wire;
 
-pub use session_row::{SessionRow, call};
+pub use request::{PrewarmBody, WhereRequest, is_in_project};
+pub use session_row::{Held, SessionRow, call};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]

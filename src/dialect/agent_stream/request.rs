@@ -1,4 +1,4 @@
-//! The request body of `POST /api/agent/stream`.
+//! The request bodies of `POST /api/agent/stream` and `POST /api/agent/prewarm`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -100,40 +100,106 @@ pub(super) fn read(limits: &AgentStream, body: &[u8]) -> Result<Read, DecodeErro
     }
     let mut errors = Vec::new();
     let message = fields::required_text(body.message, "message", &mut errors);
-    let mut word = |raw, field| fields::optional::<String>(raw, field, "text or null", &mut errors);
-    let session = word(body.session_id, "session_id");
-    let context_type = word(body.context_type, "context_type").filter(|name| !name.trim().is_empty());
-    let entity = word(body.entity_id, "entity_id").filter(|id| !id.trim().is_empty());
-    let focus = focus(body.focus, &mut errors);
+    let at = WhereRequest::read((body.session_id, body.context_type, body.entity_id, body.focus), &mut errors);
     let (Some(message), true) = (message, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
     if limits.max_message_bytes != 0 && message.len() > limits.max_message_bytes {
         return Err(DecodeError::TooLarge { field: "message", max_bytes: limits.max_message_bytes });
     }
-    let of_focus = || match &focus {
-        Update::Set(focus) => focus.text("projectId"),
-        Update::Keep | Update::Clear => None,
-    };
-    // A place in a project is about that project, whatever of it its user looks at.
-    let in_project = context_type.as_deref().is_some_and(|name| name.starts_with("project"));
-    let entity = entity.or_else(|| in_project.then(of_focus).flatten());
-    let screen = match (context_type, &session) {
-        (Some(name), _) => Screen::Type(name),
-        (None, Some(_)) => Screen::OfConversation,
-        (None, None) => Screen::Type(GLOBAL.to_owned()),
-    };
+    let WhereRequest { session, screen, place } = at;
     let earlier = match (&session, body.conversation_history) {
         (None, Some(raw)) => earlier(raw),
         (Some(_), _) | (None, None) => Vec::new(),
     };
     let options = RunOptions {
         context: context(&body),
-        place: PlaceUpdate { entity: entity.map_or(Update::Keep, |id| Update::Set(cut(&id))), focus },
+        place,
         recap: body.recap.and_then(state::read),
         on_busy: Some(OnBusy::Interrupt),
         details: true,
         ..RunOptions::default()
     };
     Ok(Read { ask: Ask::message(message), session, screen, earlier, options })
+}
+
+/// Where a request says that its user is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WhereRequest {
+    /// The session's id as the client sent it.
+    pub session: Option<String>,
+    /// The kind of screen.
+    pub screen: Screen,
+    /// What that is about, and what of it its user looks at.
+    pub place: PlaceUpdate,
+}
+
+/// The body of a request to load data ahead. An empty one is one without a field.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = AgentPrewarmRequest)]
+pub struct PrewarmBody<'a> {
+    /// The session; without one a new one is made, or one that waits for its first message there is meant.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    session_id: Option<&'a RawValue>,
+    /// Where the user is; without one where the session is.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, example = "global")]
+    context_type: Option<&'a RawValue>,
+    /// What that is about.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    entity_id: Option<&'a RawValue>,
+    /// `{focusType, focusEntityId, focusEntityName, projectId, projectName}`.
+    #[serde(borrow, default, rename = "projectFocus", alias = "project_focus", deserialize_with = "fields::present")]
+    #[schema(value_type = Option<Object>)]
+    focus: Option<&'a RawValue>,
+}
+
+type Raw<'a> = Option<&'a RawValue>;
+
+impl WhereRequest {
+    /// What the body of a request to load data ahead says.
+    ///
+    /// # Errors
+    /// The body's mistakes, in words for its sender.
+    pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let fields: PrewarmBody<'_> = match body.trim_ascii().is_empty() {
+            true => PrewarmBody::default(),
+            false => parse(fields::object(body)?).map_err(|error| DecodeError::NotJson(error.to_string()))?,
+        };
+        let mut errors = Vec::new();
+        let at = Self::read((fields.session_id, fields.context_type, fields.entity_id, fields.focus), &mut errors);
+        if errors.is_empty() { Ok(at) } else { Err(DecodeError::Fields(errors)) }
+    }
+
+    fn read(
+        (session, context_type, entity, raw): (Raw<'_>, Raw<'_>, Raw<'_>, Raw<'_>),
+        errors: &mut Vec<FieldError>,
+    ) -> Self {
+        let mut word = |raw, field| fields::optional::<String>(raw, field, "text or null", errors);
+        let session = word(session, "session_id");
+        let context_type = word(context_type, "context_type").filter(|name| !name.trim().is_empty());
+        let entity = word(entity, "entity_id").filter(|id| !id.trim().is_empty());
+        let focus = focus(raw, errors);
+        let of_focus = || match &focus {
+            Update::Set(focus) => focus.text("projectId"),
+            Update::Keep | Update::Clear => None,
+        };
+        // A place in a project is about that project, whatever of it its user looks at.
+        let in_project = context_type.as_deref().is_some_and(is_in_project);
+        let entity = entity.or_else(|| in_project.then(of_focus).flatten());
+        let screen = match (context_type, &session) {
+            (Some(name), _) => Screen::Type(name),
+            (None, Some(_)) => Screen::OfConversation,
+            (None, None) => Screen::Type(GLOBAL.to_owned()),
+        };
+        let place = PlaceUpdate { entity: entity.map_or(Update::Keep, |id| Update::Set(cut(&id))), focus };
+        Self { session, screen, place }
+    }
+}
+
+/// Whether a kind of screen is about a project.
+pub fn is_in_project(context_type: &str) -> bool {
+    context_type.starts_with("project")
 }
 
 /// The focus in the one form in which it is kept and compared; one without a project is none.

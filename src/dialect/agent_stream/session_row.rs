@@ -59,9 +59,50 @@ struct Metadata<'a> {
     #[serde(rename = "projectClarification", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, nullable = false)]
     clarification: Option<Value>,
+    /// What is at hand of its place; only where data is loaded ahead.
+    #[serde(rename = "locationContextCache", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    location: Option<Held>,
+    /// What is at hand of the things that belong to its focus; only there.
+    #[serde(rename = "linkedEntitiesCache", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    linked: Option<Held>,
+}
+
+/// Data that is at hand: never what it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentSessionCache)]
+pub struct Held {
+    /// What it is of.
+    cache_key: String,
+    /// Since when it is at hand, in milliseconds since the Unix epoch.
+    loaded_at: i64,
+}
+
+impl Held {
+    /// What is at hand of `place`.
+    pub fn location(place: &Place, loaded_at: i64) -> Self {
+        let entity = entity_id(place).unwrap_or("global");
+        Self { cache_key: format!("location:{}:{entity}", place.context_type), loaded_at }
+    }
+
+    /// What is at hand of the things that belong to the focus of `place`.
+    pub fn linked(place: &Place, loaded_at: i64) -> Self {
+        let text = |name: &str| place.focus.as_ref().and_then(|focus| focus.text(name)).unwrap_or_default();
+        let cache_key = format!("linked:{}:{}:{}", text("projectId"), text("focusType"), text("focusEntityId"));
+        Self { cache_key, loaded_at }
+    }
 }
 
 impl<'a> SessionRow<'a> {
+    /// The row with what is at hand of its place.
+    pub fn holding(mut self, location: Option<Held>, linked: Option<Held>) -> Self {
+        self.agent_metadata.location = location;
+        self.agent_metadata.linked = linked;
+        self
+    }
+
     /// The row of `session`.
     pub fn from_session(session: &'a Session) -> Self {
         let (place, labels) = (session.place.as_ref(), session.labels.as_ref());
@@ -84,6 +125,8 @@ impl<'a> SessionRow<'a> {
                     .as_ref()
                     .filter(|known| known.rounds > 0)
                     .map(state::clarification),
+                location: None,
+                linked: None,
             },
             preferences: None,
             auto_accept_operations: false,

@@ -48,7 +48,7 @@ impl Dialect for AgentStream {
         let Read { ask, session, screen, earlier, options } = read(self, request.body)?;
         let conversation = match session {
             Some(id) => ConversationRef::Existing(id),
-            None => ConversationRef::Id(None),
+            None => ConversationRef::Ahead,
         };
         Ok(Asked {
             what: What::Answer(Question { earlier, ..Question::new(ask, screen) }),

@@ -1,5 +1,6 @@
 //! What clients of agent streams ask besides: their sessions (`docs/protocol/agent-stream.md`).
 
+mod prewarm;
 mod sessions;
 mod views;
 
@@ -15,4 +16,5 @@ pub(super) fn routes() -> OpenApiRouter<Services> {
         .routes(routes!(sessions::get, sessions::rename, sessions::delete))
         .routes(routes!(sessions::close))
         .routes(routes!(sessions::classify))
+        .routes(routes!(prewarm::prewarm))
 }

@@ -281,10 +281,10 @@ fn path(id: SessionPath) -> Result<String, Problem> {
     id.map(|Path(id)| id).map_err(|_| no_such_session())
 }
 
-fn parse(id: &str) -> Result<ConversationId, Problem> {
+pub(super) fn parse(id: &str) -> Result<ConversationId, Problem> {
     ConversationId::parse(id).map_err(|_| no_such_session())
 }
 
-fn no_such_session() -> Problem {
+pub(super) fn no_such_session() -> Problem {
     Problem::not_found("there is no such session")
 }

@@ -12,7 +12,7 @@ use crate::chat::message::{Author, Message};
 use crate::chat::run::RunState;
 use crate::chat::session::Session;
 use crate::chat::tool::ToolResult;
-use crate::dialect::agent_stream::{SessionRow, call};
+use crate::dialect::agent_stream::{Held, SessionRow, call};
 
 /// Messages of a session that are shown, the newest.
 const SHOWN: usize = 400;
@@ -102,6 +102,65 @@ impl<'a> OneData<'a> {
     pub(super) fn from_session(session: &'a Session, runs: &[ChatRun], plans: &[PlanRecord]) -> Self {
         let (messages, _) = newest(rows(session, runs, plans));
         Self { session: WholeSession { row: SessionRow::from_session(session), messages } }
+    }
+}
+
+/// What is at hand of a place.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = AgentPrewarmed)]
+pub(super) enum PrewarmData<'a> {
+    Done(Box<PrewarmRow<'a>>),
+    Skipped(PrewarmSkipped),
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentPrewarmDone)]
+pub(super) struct PrewarmRow<'a> {
+    /// Whether something was loaded just now.
+    warmed: bool,
+    session: SessionRow<'a>,
+    /// Whether the session was made for that.
+    created: bool,
+    /// `missing_entity` in a project's context that says of no project.
+    location_skipped_reason: Option<&'static str>,
+}
+
+/// Nothing was loaded, and no session made.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentPrewarmSkipped)]
+pub(super) struct PrewarmSkipped {
+    /// Always false.
+    warmed: bool,
+    /// Always `missing_entity`.
+    reason: &'static str,
+}
+
+/// What was loaded ahead.
+pub(super) struct Prewarmed {
+    pub(super) warmed: bool,
+    pub(super) created: bool,
+    pub(super) lacks_entity: bool,
+    pub(super) location: Option<Held>,
+    pub(super) linked: Option<Held>,
+}
+
+const MISSING_ENTITY: &str = "missing_entity";
+
+impl<'a> PrewarmData<'a> {
+    pub(super) fn missing_entity() -> Self {
+        Self::Skipped(PrewarmSkipped { warmed: false, reason: MISSING_ENTITY })
+    }
+
+    pub(super) fn from_session(session: &'a Session, what: Prewarmed) -> Self {
+        let Prewarmed { warmed, created, lacks_entity, location, linked } = what;
+        Self::Done(Box::new(PrewarmRow {
+            warmed,
+            session: SessionRow::from_session(session).holding(location, linked),
+            created,
+            location_skipped_reason: lacks_entity.then_some(MISSING_ENTITY),
+        }))
     }
 }
 

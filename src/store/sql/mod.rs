@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod client_history;
+mod data;
 mod drafts;
 mod names;
 mod payloads;

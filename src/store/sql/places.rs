@@ -12,7 +12,6 @@ use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::clarification::Clarification;
 use crate::chat::ids::ConversationId;
-use crate::chat::labels::Labels;
 use crate::chat::place::Place;
 use crate::chat::state::Recap;
 use crate::store::database::Connection;
@@ -27,6 +26,9 @@ const MAX_UNUSED: i64 = 100;
 
 /// How long one without a run is kept, in milliseconds: a day.
 const UNUSED_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// How long one waits for a first message to find it, in milliseconds: a minute.
+const AHEAD_MS: i64 = 60 * 1000;
 
 #[async_trait]
 impl PlaceStore for SqlStore {
@@ -53,8 +55,12 @@ impl PlaceStore for SqlStore {
         attempt("change a conversation", self.try_change(&owner.into(), id, changes)).await
     }
 
-    async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError> {
-        attempt("label a conversation", self.try_label(&owner.into(), id, labels)).await
+    async fn open_ahead(&self, owner: &Owner, place: &Place) -> Result<(ConversationId, bool), StoreError> {
+        attempt("open a conversation", self.try_open_ahead(&owner.into(), place)).await
+    }
+
+    async fn take_ahead(&self, owner: &Owner, place: &Place) -> Result<Option<ConversationId>, StoreError> {
+        attempt("find a conversation", self.try_take_ahead(&owner.into(), place)).await
     }
 }
 
@@ -67,39 +73,44 @@ impl SqlStore {
         title: Option<&str>,
     ) -> Result<ConversationHead, Fault> {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
-        query(
-            "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, title, place)
-             VALUES ($1, $2, $3, $4, 1, $5, $6)",
-        )
-        .bind((scope, id.as_str(), self.clock.now_ms(), title.map(storable), encode_place(place)?))
-        .execute(&mut transaction)
-        .await?;
-        query(
-            "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND conversation IN (
-                 SELECT conversation FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1
-                 ORDER BY opened_at DESC, conversation DESC LIMIT 1000 OFFSET $3)",
-        )
-        .bind((scope, MAX_UNUSED))
-        .execute(&mut transaction)
-        .await?;
+        insert(&mut transaction, (scope, id), place, (title, false), self.clock.now_ms()).await?;
         let head = find_head(&mut transaction, scope, id).await?.ok_or(RecordError::Kind)?;
         transaction.commit().await?;
         Ok(head)
     }
 
-    async fn try_label(&self, scope: &Scope, id: &ConversationId, labels: &Labels) -> Result<(), Fault> {
+    async fn try_open_ahead(&self, scope: &Scope, place: &Place) -> Result<(ConversationId, bool), Fault> {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
-        query(
-            "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, labels)
-             SELECT $1, $2, $3, $4, 0, $5
-             WHERE EXISTS (SELECT 1 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3)
-             ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET labels = excluded.labels",
-        )
-        .bind((scope, id.as_str(), self.clock.now_ms(), encode_state(Some(labels))?))
-        .execute(&mut transaction)
-        .await?;
+        let now = self.clock.now_ms();
+        if let Some(found) = ahead(&mut transaction, scope, place, now).await? {
+            return Ok((found, false));
+        }
+        let id = ConversationId::fresh();
+        insert(&mut transaction, (scope, &id), place, (None, true), now).await?;
         transaction.commit().await?;
-        Ok(())
+        Ok((id, true))
+    }
+
+    async fn try_take_ahead(&self, scope: &Scope, place: &Place) -> Result<Option<ConversationId>, Fault> {
+        let now = self.clock.now_ms();
+        // Mostly there is none, and then nothing is written.
+        if ahead(&mut self.database.read(Reach::User(scope)).await?, scope, place, now).await?.is_none() {
+            return Ok(None);
+        }
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        while let Some(found) = ahead(&mut transaction, scope, place, now).await? {
+            let taken = query(
+                "UPDATE conversation_state SET ahead = 0
+                 WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND ahead = 1 AND unused = 1",
+            );
+            let taken = taken.bind((scope, found.as_str())).execute(&mut transaction).await?;
+            // Otherwise another message was faster, which is seen in the next round.
+            if taken == 1 {
+                transaction.commit().await?;
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     async fn try_head(&self, scope: &Scope, id: &ConversationId) -> Result<Option<ConversationHead>, Fault> {
@@ -150,6 +161,57 @@ impl SqlStore {
         transaction.commit().await?;
         Ok(head)
     }
+}
+
+/// Makes a conversation without a run; of its user's, the newest are kept.
+async fn insert(
+    connection: &mut dyn Connection,
+    (scope, id): (&Scope, &ConversationId),
+    place: &Place,
+    (title, is_ahead): (Option<&str>, bool),
+    now: i64,
+) -> Result<(), Fault> {
+    query(
+        "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, title, place, ahead)
+         VALUES ($1, $2, $3, $4, 1, $5, $6, $7)",
+    )
+    .bind((scope, id.as_str(), now, title.map(storable), encode_place(place)?, i64::from(is_ahead)))
+    .execute(connection)
+    .await?;
+    query(
+        "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND conversation IN (
+             SELECT conversation FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1
+             ORDER BY opened_at DESC, conversation DESC LIMIT 1000 OFFSET $3)",
+    )
+    .bind((scope, MAX_UNUSED))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The newest conversation that was made for a first message at `place` and still waits for it.
+async fn ahead(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    place: &Place,
+    now: i64,
+) -> Result<Option<ConversationId>, Fault> {
+    let rows: Vec<(String, Option<String>)> = query(
+        "SELECT conversation, place FROM conversation_state
+         WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND ahead = 1 AND opened_at > $3
+         ORDER BY opened_at DESC, conversation DESC",
+    )
+    .bind((scope, now.saturating_sub(AHEAD_MS)))
+    .fetch_all(connection)
+    .await?;
+    let entity = |place: &Place| place.entity.as_ref().map(|entity| entity.id.clone());
+    for (id, of) in rows {
+        let of = of.as_deref().map(decode_place).transpose()?;
+        if of.is_some_and(|of| (&of.context_type, entity(&of)) == (&place.context_type, entity(place))) {
+            return Ok(Some(ConversationId::parse(&id).map_err(RecordError::from)?));
+        }
+    }
+    Ok(None)
 }
 
 /// What a run begins with of the state of its conversation.

@@ -1,7 +1,8 @@
 //! The data loaders: REST calls whose answers prompts show.
 //!
 //! **Invariant:** what one user sees never answers another: answers are kept by tenant, user and roles, by the exact request, for
-//! as long as the loader says, one fetch at a time. Failures are not kept. **Invariant:** a loader reads.
+//! as long as the loader says, one fetch at a time. Failures are not kept. A write makes stale what everybody has here, and
+//! what its user has in other replicas. **Invariant:** a loader reads.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,10 +17,12 @@ use serde_json::{Map, Value};
 use super::projection::Projection;
 use super::request::{Filled, RestRequest};
 use super::values;
-use crate::agent::ports::data::{DataLoader, Loaded};
+use crate::agent::ports::clock::Clock;
+use crate::agent::ports::data::{DataChanges, DataLoader, Loaded, Warm};
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::{self, NodeBudget, Wanted};
-use crate::chat::caller::{Audience, Caller};
+use crate::chat::caller::{Audience, Caller, Owner};
+use crate::chat::causes::Causes;
 use crate::chat::template::{TemplateError, ValueTemplate};
 use crate::tools::ToolError;
 use crate::tools::backend::{Backend, BackendError, Backends, UnknownBackend};
@@ -61,6 +64,9 @@ pub struct Loaders {
     /// How often each tag was made stale. The counts are part of the keys, so that the answer to a request sent before
     /// is not found after, however late it comes.
     generations: Mutex<HashMap<String, u64>>,
+    /// The same of each user, for all replicas.
+    changes: Arc<dyn DataChanges>,
+    clock: Arc<dyn Clock>,
 }
 
 type Key = (Audience, String);
@@ -68,6 +74,7 @@ type Key = (Audience, String);
 struct Kept {
     value: Value,
     ttl: Duration,
+    at_ms: i64,
 }
 
 /// Why nothing was loaded.
@@ -109,7 +116,12 @@ impl Loaders {
     ///
     /// # Errors
     /// When one names a backend that is not there.
-    pub fn new(backends: &Backends, loaders: impl IntoIterator<Item = Loader>) -> Result<Self, UnknownBackend> {
+    pub fn new(
+        backends: &Backends,
+        loaders: impl IntoIterator<Item = Loader>,
+        changes: Arc<dyn DataChanges>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, UnknownBackend> {
         let weight = |key: &Key, kept: &Kept| {
             let bytes = PER_ANSWER + key.1.len() + json::memory(&kept.value);
             u32::try_from(bytes).unwrap_or(u32::MAX)
@@ -123,11 +135,23 @@ impl Loaders {
             let backend = backends.get(loader.request.backend.as_deref())?.clone();
             Ok((loader.name.clone(), (loader, backend)))
         });
-        Ok(Self { by_name: by_name.collect::<Result<_, UnknownBackend>>()?, kept, generations: Mutex::default() })
+        let by_name = by_name.collect::<Result<_, UnknownBackend>>()?;
+        Ok(Self { by_name, kept, generations: Mutex::default(), changes, clock })
     }
 
-    /// What was loaded with one of `tags` is not used any more.
-    pub fn stale(&self, tags: &[String]) {
+    /// What was loaded with one of `tags` is not used any more: of anybody here, and of `owner` elsewhere.
+    pub async fn stale(&self, owner: &Owner, tags: &[String]) {
+        if tags.is_empty() {
+            return;
+        }
+        self.stale_here(tags);
+        if let Err(error) = self.changes.data_changes(owner, tags).await {
+            tracing::warn!(error = %Causes(&error), "other replicas may show for a while what a write has changed");
+        }
+    }
+
+    /// What was loaded here with one of `tags` is not used any more.
+    pub fn stale_here(&self, tags: &[String]) {
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         for tag in tags {
             *generations.entry(tag.clone()).or_default() += 1;
@@ -140,11 +164,12 @@ impl Loaders {
         tags.iter().filter_map(|tag| generations.get(tag)).sum()
     }
 
+    /// What a loader has at that place, and whether it was loaded just now; `None` where there is nothing to load.
     async fn try_load(
         &self,
         (loader, backend): &(Loader, Arc<Backend>),
         cx: &ToolContext<'_>,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<(Arc<Kept>, bool)>, Failure> {
         let mut values = values::context_values(cx);
         if let Some(when) = &loader.when
             && !values::holds(when, &values)?
@@ -163,26 +188,50 @@ impl Loaders {
         }
         values.insert("args", Value::Object(args.clone()));
         let filled = loader.request.fill(&args, &values)?;
-        if loader.ttl.is_zero() {
-            return fetch(backend, loader, &filled, cx.caller).await.map(|kept| Some(kept.value.clone()));
-        }
-        let identity = format!("{} {} {}", loader.name, self.generation(&loader.tags), filled.identity());
-        let key = (cx.caller.audience(), identity);
-        let kept = self.kept.try_get_with(key, fetch(backend, loader, &filled, cx.caller)).await?;
-        Ok(Some(kept.value.clone()))
+        let version = match loader.ttl.is_zero() {
+            true => None,
+            false => self.version(&cx.caller.owner, &loader.tags).await,
+        };
+        let fetch = self.fetch((loader, backend), &filled, cx.caller);
+        let Some(version) = version else { return Ok(Some((fetch.await?, true))) };
+        let key = (cx.caller.audience(), format!("{} {version} {}", loader.name, filled.identity()));
+        let entry = self.kept.entry(key).or_try_insert_with(fetch).await?;
+        let is_new = entry.is_fresh();
+        Ok(Some((entry.into_value(), is_new)))
     }
-}
 
-async fn fetch(backend: &Backend, loader: &Loader, filled: &Filled, caller: &Caller) -> Result<Arc<Kept>, Failure> {
-    let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
-    let made = move |answer, budget: &mut NodeBudget| projection.apply(Cow::Owned(answer), budget);
-    let value = backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
-    let value = value.map_err(ToolError::from)?;
-    let bytes = value.to_string().len();
-    if bytes > MAX_LOADED_BYTES {
-        return Err(Failure::TooLarge(bytes));
+    /// Another text after each change of data with one of `tags`; `None` where nobody can tell, and nothing is kept.
+    async fn version(&self, owner: &Owner, tags: &[String]) -> Option<String> {
+        if tags.is_empty() {
+            return Some(String::new());
+        }
+        // Before the request is sent: what changes afterwards makes its answer stale.
+        let generation = self.generation(tags);
+        match self.changes.data_version(owner, tags).await {
+            Ok(version) => Some(format!("{generation} {version}")),
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), "data for the prompt is loaded anew");
+                None
+            }
+        }
     }
-    Ok(Arc::new(Kept { value, ttl: loader.ttl }))
+
+    async fn fetch(
+        &self,
+        (loader, backend): (&Loader, &Backend),
+        filled: &Filled,
+        caller: &Caller,
+    ) -> Result<Arc<Kept>, Failure> {
+        let (request, projection) = (filled.request(&loader.request, None), loader.projection.clone());
+        let made = move |answer, budget: &mut NodeBudget| projection.apply(Cow::Owned(answer), budget);
+        let value = backend.read(caller, request, loader.projection.wanted(Wanted::All), made).await;
+        let value = value.map_err(ToolError::from)?;
+        let bytes = value.to_string().len();
+        if bytes > MAX_LOADED_BYTES {
+            return Err(Failure::TooLarge(bytes));
+        }
+        Ok(Arc::new(Kept { value, ttl: loader.ttl, at_ms: self.clock.now_ms() }))
+    }
 }
 
 #[async_trait]
@@ -191,12 +240,27 @@ impl DataLoader for Loaders {
         let Some(found) = self.by_name.get(loader) else { return Loaded::Nothing };
         let (loader, _) = found;
         match self.try_load(found, cx).await {
-            Ok(Some(value)) => Loaded::Value(value),
+            Ok(Some((kept, _))) => Loaded::Value(kept.value.clone()),
             Ok(None) => Loaded::Nothing,
             Err(failure) => {
                 tracing::warn!(loader.name = loader.name, run.id = %cx.run, "data for the prompt was not loaded");
                 let words = loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}"));
                 Loaded::Failed { words, is_denied: failure.is_denied() }
+            }
+        }
+    }
+
+    async fn warm(&self, loader: &str, cx: &ToolContext<'_>) -> Warm {
+        let Some(found) = self.by_name.get(loader).filter(|(loader, _)| !loader.ttl.is_zero()) else {
+            return Warm::Nothing;
+        };
+        match self.try_load(found, cx).await {
+            Ok(Some((kept, true))) => Warm::Loaded { at_ms: kept.at_ms },
+            Ok(Some((kept, false))) => Warm::Kept { at_ms: kept.at_ms },
+            Ok(None) => Warm::Nothing,
+            Err(failure) => {
+                tracing::debug!(loader.name = loader, error = %Causes(&failure), "data was not loaded ahead");
+                Warm::Failed
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
 
 use super::answer::{self, Answer};
 use super::arguments::Arguments;
@@ -14,6 +15,7 @@ use super::request::RestRequest;
 use super::values;
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::NodeBudget;
+use crate::chat::caller::Owner;
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::{Backend, BackendError, Backends, UnknownBackend};
 use crate::tools::executor::Handler;
@@ -99,7 +101,7 @@ impl Tool for RestTool {
         };
         // Whoever loads while the write is under way may still get what was there before it. A call that is dropped may
         // have been done too.
-        let _stale = Stale::now(&self.loaders, &self.declared.invalidates);
+        let stale = Stale::before(&self.loaders, &cx.caller.owner, &self.declared.invalidates).await;
         let sent = filled.request(request, key.as_deref());
         let (declared, effect) = (self.declared.clone(), request.effect);
         let made =
@@ -117,6 +119,7 @@ impl Tool for RestTool {
             }
             None => self.backend.read(cx.caller, sent, wanted, made).await,
         };
+        stale.after().await;
         match effect {
             Effect::Read => Ok(output?),
             Effect::Write => self.written(output),
@@ -156,22 +159,38 @@ impl Tool for RestTool {
     }
 }
 
-/// Makes loaded data stale, and once more when it is dropped.
+/// Makes loaded data stale once more when a write is over, also one that is dropped.
 struct Stale<'a> {
-    loaders: &'a Loaders,
+    loaders: &'a Arc<Loaders>,
+    owner: &'a Owner,
     tags: &'a [String],
+    is_told: bool,
 }
 
 impl<'a> Stale<'a> {
-    fn now(loaders: &'a Loaders, tags: &'a [String]) -> Self {
-        loaders.stale(tags);
-        Self { loaders, tags }
+    /// The write begins.
+    async fn before(loaders: &'a Arc<Loaders>, owner: &'a Owner, tags: &'a [String]) -> Self {
+        loaders.stale(owner, tags).await;
+        Self { loaders, owner, tags, is_told: tags.is_empty() }
+    }
+
+    /// The write is over.
+    async fn after(mut self) {
+        self.loaders.stale(self.owner, self.tags).await;
+        self.is_told = true;
     }
 }
 
 impl Drop for Stale<'_> {
     fn drop(&mut self) {
-        self.loaders.stale(self.tags);
+        if self.is_told {
+            return;
+        }
+        self.loaders.stale_here(self.tags);
+        let (loaders, owner, tags) = (self.loaders.clone(), self.owner.clone(), self.tags.to_vec());
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { loaders.stale(&owner, &tags).await });
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod clarify;
 mod labels;
 mod operations;
 mod plans;
+mod prewarm;
 mod refusals;
 mod sessions;
 mod state;

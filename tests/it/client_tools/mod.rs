@@ -15,7 +15,7 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use switchboard::agent::offer::selection::Finder;
 use switchboard::agent::ports::clock::SystemClock;
-use switchboard::agent::ports::data::{DataLoader, Loaded};
+use switchboard::agent::ports::data::{DataLoader, Loaded, Warm};
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::prompt::fence::Fences;
@@ -118,6 +118,10 @@ impl ToolExecutor for Tools {
 impl DataLoader for Tools {
     async fn load(&self, _loader: &str, _cx: &ToolContext<'_>) -> Loaded {
         Loaded::Nothing
+    }
+
+    async fn warm(&self, _loader: &str, _cx: &ToolContext<'_>) -> Warm {
+        Warm::Nothing
     }
 }
 

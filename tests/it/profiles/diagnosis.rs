@@ -12,7 +12,7 @@ use switchboard::agent::offer::selection::Finder;
 use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantError};
 use switchboard::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use switchboard::agent::ports::clock::Clock;
-use switchboard::agent::ports::data::{DataLoader, Loaded};
+use switchboard::agent::ports::data::{DataLoader, Loaded, Warm};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::names::NameStore;
@@ -99,6 +99,10 @@ impl ToolExecutor for Nothing {
 impl DataLoader for Nothing {
     async fn load(&self, _loader: &str, _cx: &ToolContext<'_>) -> Loaded {
         Loaded::Nothing
+    }
+
+    async fn warm(&self, _loader: &str, _cx: &ToolContext<'_>) -> Warm {
+        Warm::Nothing
     }
 }
 

@@ -136,6 +136,8 @@ macro_rules! contract {
             what_a_run_leaves_is_there_for_the_next_one
             a_summary_stands_for_what_would_fit_where_that_is_wanted
             what_things_are_called_is_kept_for_their_conversation
+            a_change_of_data_is_its_users_alone
+            what_was_made_for_a_first_message_is_found_once
         );
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands

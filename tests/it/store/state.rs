@@ -1,11 +1,16 @@
 //! What every store promises about the state that runs leave of their conversation.
 
+use std::sync::Arc;
+
+use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::names::{MOST_NAMES, Name};
 use switchboard::agent::ports::store::{NewRun, Question, RunEnd, StateLeft};
 use switchboard::agent::ports::summaries::{HistoryBound, Keep, KeptSummary};
 use switchboard::chat::input::Ask;
+use switchboard::chat::place::{Entity, Place};
 use switchboard::chat::run::RunState;
 use switchboard::chat::state::{ContextUsage, Mentioned, Recap, SummaryFigures};
+use switchboard::store::Store;
 
 use super::contract::{
     Database, ManualClock, Room, START_MS, answer, assert_same, begin, ended, running, said, summary, user,
@@ -103,4 +108,55 @@ pub async fn what_things_are_called_is_kept_for_their_conversation(database: &im
     store.delete(&room.owner, &room.conversation).await.unwrap();
     assert_eq!(of(&room, "m0").await, None);
     assert_eq!(database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM conversation_names").await, ["0"]);
+}
+
+pub async fn a_change_of_data_is_its_users_alone(database: &impl Database) {
+    let clock = ManualClock::new();
+    let stores = [database.open(clock.clone()).await, database.open(clock.clone()).await];
+    let room = Room::at("acme/ann/c1");
+    let tags = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let version = async |store: &Arc<dyn Store>, room: &Room, names: &[&str]| {
+        store.data_version(&room.owner, &tags(names)).await.unwrap()
+    };
+    let (one, both) = (["a\0"], ["a\0", "b"]);
+    let mut seen = vec![(version(&stores[1], &room, &one).await, version(&stores[1], &room, &both).await)];
+    // The clock stands, and one change is like no other all the same.
+    for changed in [&both[..1], &both[..1], &both[1..], &both[..]] {
+        stores[0].data_changes(&room.owner, &tags(changed)).await.unwrap();
+        seen.push((version(&stores[1], &room, &one).await, version(&stores[1], &room, &both).await));
+    }
+    let new =
+        |which: fn(&(i64, i64)) -> i64| seen.windows(2).map(|at| which(&at[0]) != which(&at[1])).collect::<Vec<_>>();
+    assert_eq!((new(|at| at.0), new(|at| at.1)), (vec![true, true, false, true], vec![true; 4]), "{seen:?}");
+    for other in Room::strangers().into_iter().filter(|other| other.owner != room.owner) {
+        assert_eq!(version(&stores[0], &other, &both).await, 0, "{:?}", other.owner);
+    }
+    clock.advance_ms(2 * 24 * 60 * 60 * 1000 + 60_000);
+    stores[0].tidy(Old::default()).await.unwrap();
+    assert_eq!(database.ask("SELECT tag FROM data_changes").await, [""; 0], "nothing that old is kept");
+}
+
+pub async fn what_was_made_for_a_first_message_is_found_once(database: &impl Database) {
+    let clock = ManualClock::new();
+    let stores = [database.open(clock.clone()).await, database.open(clock.clone()).await];
+    let owner = Room::at("acme/ann/c1").owner;
+    let place = |entity: Option<&str>| {
+        let entity = entity.map(|id| Entity { id: id.to_owned(), name: None });
+        Place { context_type: "project".to_owned(), entity, focus: None }
+    };
+    let (here, there) = (place(Some("p1")), place(None));
+    let (made, is_new) = stores[0].open_ahead(&owner, &here).await.unwrap();
+    assert!(is_new);
+    assert_eq!(stores[1].open_ahead(&owner, &here).await.unwrap(), (made.clone(), false));
+    assert_eq!(stores[1].take_ahead(&owner, &there).await.unwrap(), None, "another place");
+    for other in Room::strangers().into_iter().filter(|other| other.owner != owner) {
+        assert_eq!(stores[0].take_ahead(&other.owner, &here).await.unwrap(), None);
+    }
+    let wants = (0..20).map(|nth: usize| stores[nth % 2].take_ahead(&owner, &here));
+    let found: Vec<_> = futures::future::join_all(wants).await.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(found, [made.clone()], "one message finds it");
+    assert!(stores[0].head(&owner, &made).await.unwrap().is_some());
+    let (late, _) = stores[0].open_ahead(&owner, &here).await.unwrap();
+    clock.advance_ms(60_000);
+    assert_eq!(stores[0].take_ahead(&owner, &here).await.unwrap(), None, "after a minute nobody looks for {late}");
 }

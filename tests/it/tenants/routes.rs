@@ -100,6 +100,7 @@ pub fn rows() -> Vec<Row> {
         row("DELETE /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),
         row("GET /v1/agent/conversations/{conversation_id}/export", AsUnknown, nothing),
         row("GET /v1/agent/conversations/{conversation_id}/trail", AsUnknown, nothing),
+        row("POST /v1/agent/conversations/{conversation_id}/prewarm", AsUnknown, nothing),
         Row {
             query: |ids| format!("?cursor={}", ids.cursor),
             ..row("GET /v1/agent/conversations/{conversation_id}/trail", Own("wrong cursors are told first"), nothing)
@@ -140,6 +141,7 @@ pub fn rows() -> Vec<Row> {
         row("PATCH /api/chat/sessions/{session_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
         row("POST /api/chat/sessions/{session_id}/close", AsUnknown, |_| Some(json!({"context_type": "tables"}))),
         row("POST /api/chat/sessions/{session_id}/classify", AsUnknown, nothing),
+        row("POST /api/agent/prewarm", AsUnknown, |ids| Some(json!({"session_id": ids.conversation}))),
         row("DELETE /api/chat/sessions/{session_id}", AsUnknown, nothing),
         row("POST /api/agent/stream", AsUnknown, |ids| {
             Some(json!({"message": "Which rules do we have?", "session_id": ids.conversation}))

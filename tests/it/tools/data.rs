@@ -156,3 +156,39 @@ async fn what_cannot_be_loaded_is_said_in_words_and_not_kept() {
     s.app.chat(&about(&json!("../admin"), "c1")).await;
     assert!(prompt(&s).contains("xxx"), "whatever is in it, an argument is one segment");
 }
+
+#[tokio::test]
+async fn a_prewarm_loads_what_is_kept_for_the_next_message() {
+    let (s, backend) = start(2, counting()).await;
+    let body = json!({"context_type": "mine"});
+    let opened = s.app.http.post(s.app.url("/v1/agent/conversations")).bearer_auth(&s.app.token).json(&body).send();
+    let id = opened.await.unwrap().json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    let prewarm = async |body: String| {
+        let url = s.app.url(&format!("/v1/agent/conversations/{id}/prewarm"));
+        let response = s.app.http.post(url).bearer_auth(&s.app.token).body(body).send().await.unwrap();
+        let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
+        (status, serde_json::from_str::<Value>(&text).unwrap())
+    };
+    let states = |body: &Value| {
+        let slots = body["slots"].as_array().unwrap().clone();
+        slots.into_iter().map(|slot| (slot["state"].clone(), slot.get("loaded_at").is_some())).collect::<Vec<_>>()
+    };
+    let context = json!({"page": "reports", "report_id": 7});
+    let rows = [
+        (String::new(), false, [("nothing", false), ("nothing", false)], "there is no report; the other is not kept"),
+        (json!({"context": context}).to_string(), true, [("loaded", true), ("nothing", false)], "loaded"),
+        (json!({"context": context}).to_string(), false, [("kept", true), ("nothing", false)], "kept"),
+    ];
+    for (body, warmed, expected, reason) in rows {
+        let (status, body) = prewarm(body).await;
+        assert_eq!((status, &body["warmed"]), (200, &json!(warmed)), "{reason}: {body}");
+        assert_eq!(states(&body), expected.map(|(state, at)| (json!(state), at)), "{reason}");
+    }
+    s.app.chat(&about(&json!(7), &id)).await;
+    assert!(prompt(&s).contains("Report 1"), "{}", prompt(&s));
+    assert_eq!(lines(&backend).iter().filter(|line| line.contains("/reports/")).count(), 1);
+    for (body, code) in [("[", "malformed_json"), ("[]", "malformed_json"), (r#"{"context": 7}"#, "invalid_request")] {
+        let (status, problem) = prewarm(body.to_owned()).await;
+        assert_eq!((status, &problem["code"]), (400, &json!(code)), "{body}");
+    }
+}

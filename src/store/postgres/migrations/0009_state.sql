@@ -22,5 +22,19 @@ CREATE TABLE conversation_names (
 
 CREATE INDEX conversation_names_noted ON conversation_names (tenant, user_id, conversation, noted_at);
 
--- Where transactions are held to row-level security already, the new table holds them too.
+-- 1: made for its first message to find it, which then goes on there.
+ALTER TABLE conversation_state ADD COLUMN ahead BIGINT NOT NULL DEFAULT 0 CHECK (ahead IN (0, 1));
+
+-- When data with a tag changed last: what was loaded for prompts before is stale.
+CREATE TABLE data_changes (
+    tenant     TEXT COLLATE "C" NOT NULL,
+    user_id    TEXT COLLATE "C" NOT NULL,
+    tag        TEXT COLLATE "C" NOT NULL,
+    changed_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, user_id, tag)
+);
+
+CREATE INDEX data_changes_changed ON data_changes (changed_at);
+
+-- Where transactions are held to row-level security already, the new tables hold them too.
 SELECT switchboard_row_security(TRUE) FROM pg_class WHERE oid = 'runs'::regclass AND relrowsecurity;

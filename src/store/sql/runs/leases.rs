@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::SqlStore;
+use super::data::sweep_changes;
 use super::drafts::sweep_drafts;
 use super::places::sweep_unused;
 use super::request::KEY_LIFE_MS;
@@ -177,8 +178,9 @@ impl SqlStore {
             .await?;
         let swept = sweep_drafts(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         let unused = sweep_unused(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
+        let changes = sweep_changes(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         transaction.commit().await?;
-        let freed = freed.max(swept).max(unused);
+        let freed = freed.max(swept).max(unused).max(changes);
         let is_more_left = is_more_left || freed >= TIDIED_AT_ONCE.unsigned_abs();
         let is_more_left = match old.unlisted_before_ms {
             Some(before) => self.try_delete_unlisted(before).await? || is_more_left,

@@ -1,4 +1,4 @@
-//! Conversations as sessions: their rows and what their runs add up to.
+//! Conversations as sessions: their rows and labels, and what their runs add up to.
 
 use async_trait::async_trait;
 
@@ -9,10 +9,11 @@ use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
+use crate::chat::labels::Labels;
 use crate::chat::session::Session;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
-use crate::store::place::{decode_place, decode_state};
+use crate::store::place::{decode_place, decode_state, encode_state};
 use crate::store::record::tokens;
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, original};
@@ -79,6 +80,10 @@ impl SessionStore for SqlStore {
     ) -> Result<Option<(Session, Vec<ChatRun>)>, StoreError> {
         attempt("read a session", self.try_session_runs(owner, id)).await
     }
+
+    async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError> {
+        attempt("label a conversation", self.try_label(&owner.into(), id, labels)).await
+    }
 }
 
 impl SqlStore {
@@ -107,6 +112,21 @@ impl SqlStore {
         let mut transaction = self.database.read(Reach::User(scope)).await?;
         let Some(session) = find_session(&mut transaction, owner, id).await? else { return Ok(None) };
         Ok(Some((session, chat_runs(&mut transaction, scope, id.as_str()).await?)))
+    }
+
+    async fn try_label(&self, scope: &Scope, id: &ConversationId, labels: &Labels) -> Result<(), Fault> {
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        query(
+            "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, labels)
+             SELECT $1, $2, $3, $4, 0, $5
+             WHERE EXISTS (SELECT 1 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3)
+             ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET labels = excluded.labels",
+        )
+        .bind((scope, id.as_str(), self.clock.now_ms(), encode_state(Some(labels))?))
+        .execute(&mut transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
     }
 }
 

@@ -21,3 +21,17 @@ CREATE TABLE conversation_names (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX conversation_names_noted ON conversation_names (tenant, user_id, conversation, noted_at);
+
+-- 1: made for its first message to find it, which then goes on there.
+ALTER TABLE conversation_state ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0 CHECK (ahead IN (0, 1));
+
+-- When data with a tag changed last: what was loaded for prompts before is stale.
+CREATE TABLE data_changes (
+    tenant     TEXT NOT NULL,
+    user_id    TEXT NOT NULL,
+    tag        TEXT NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, user_id, tag)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX data_changes_changed ON data_changes (changed_at);
