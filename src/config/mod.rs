@@ -302,8 +302,8 @@ impl Config {
     }
 
     /// The settings that name a model for a job, each with what it says.
-    fn helper_names(&self) -> [(&'static str, &str); 6] {
-        let Helpers { plan, review, executor, clarify, title } = &self.helpers;
+    fn helper_names(&self) -> [(&'static str, &str); 7] {
+        let Helpers { plan, review, executor, clarify, title, message } = &self.helpers;
         [
             ("runs.summary_model", &self.runs.summary_model),
             ("helpers.plan", plan),
@@ -311,14 +311,15 @@ impl Config {
             ("helpers.executor", executor),
             ("helpers.clarify", clarify),
             ("helpers.title", title),
+            ("helpers.message", message),
         ]
     }
 
     /// The models that do the jobs beside runs.
     pub fn jobs(&self) -> Jobs {
-        let [summary, plan, review, executor, clarify, title] =
+        let [summary, plan, review, executor, clarify, title, message] =
             self.helper_names().map(|(key, name)| check::helper(self, key, name, &mut Vec::new()));
-        Jobs { summary, plan, review, executor, clarify, title }
+        Jobs { summary, plan, review, executor, clarify, title, message }
     }
 
     /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not

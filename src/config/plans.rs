@@ -54,6 +54,8 @@ pub struct Helpers {
     pub clarify: String,
     /// Gives conversations their labels.
     pub title: String,
+    /// Answers beside all conversations.
+    pub message: String,
 }
 
 /// The models of all jobs beside runs.
@@ -71,17 +73,19 @@ pub struct Jobs {
     pub clarify: Helper,
     /// See [`Helpers`].
     pub title: Helper,
+    /// See [`Helpers`].
+    pub message: Helper,
 }
 
 impl Jobs {
     /// All of them.
-    pub fn all(&self) -> [&Helper; 6] {
-        [&self.summary, &self.plan, &self.review, &self.executor, &self.clarify, &self.title]
+    pub fn all(&self) -> [&Helper; 7] {
+        [&self.summary, &self.plan, &self.review, &self.executor, &self.clarify, &self.title, &self.message]
     }
 
-    /// Those within runs.
+    /// Those of the loop.
     pub fn of_runs(&self) -> context::Helpers {
-        let Self { summary: _, plan, review, executor, clarify, title: _ } = self.clone();
-        context::Helpers { plan, review, executor, clarify }
+        let Self { summary: _, plan, review, executor, clarify, title: _, message } = self.clone();
+        context::Helpers { plan, review, executor, clarify, message }
     }
 }

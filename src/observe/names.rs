@@ -12,6 +12,8 @@ pub const AGENT_TURN: &str = "agent.turn";
 pub const AGENT_SUMMARY: &str = "agent.summary";
 /// See [`super::spans::agent_labels`].
 pub const AGENT_LABELS: &str = "agent.labels";
+/// See [`super::spans::agent_message`].
+pub const AGENT_MESSAGE: &str = "agent.message";
 /// A model's answer, with all tries and fallbacks before its first token.
 pub const LLM_CHAT: &str = "llm.chat";
 /// A tool's call.

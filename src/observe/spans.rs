@@ -68,6 +68,11 @@ pub fn agent_labels(conversation: &impl Display) -> Span {
     info_span!(names::AGENT_LABELS, conversation.id = %conversation)
 }
 
+/// An answer beside all conversations.
+pub fn agent_message() -> Span {
+    info_span!(names::AGENT_MESSAGE)
+}
+
 /// A model's answer. The model is known when it begins to answer; see [`answered_by`].
 pub fn llm_chat() -> Span {
     info_span!(names::LLM_CHAT, gen_ai.provider.name = Empty, gen_ai.request.model = Empty)

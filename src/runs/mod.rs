@@ -16,6 +16,7 @@ mod keeper;
 mod labels;
 mod live;
 pub mod log;
+mod once;
 mod pulse;
 mod reading;
 mod request;
@@ -51,6 +52,7 @@ use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::session::Session;
 
 pub use decided::Decided;
+pub use once::{AskError, OnceError};
 pub use pulse::Stuck;
 pub use reading::Attached;
 pub use request::Request;

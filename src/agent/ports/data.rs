@@ -64,7 +64,18 @@ pub enum Loaded {
     Failed {
         /// Why, in words for the model.
         words: String,
-        /// Whether the caller may not have it, or it is not there.
-        is_denied: bool,
+        /// Why, for who asks.
+        why: NotLoaded,
     },
+}
+
+/// Why data could not be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotLoaded {
+    /// The backend says that the caller may not have it.
+    Denied,
+    /// The backend says that it is not there.
+    NotThere,
+    /// Anything else.
+    Failed,
 }

@@ -49,14 +49,20 @@ pub struct OneCall {
 impl OneCall {
     /// A call of `model`, with options of this module.
     pub fn new(model: &ModelChoice, instructions: &'static str, request: String) -> Self {
+        let system = SystemPrompt { instructions: Arc::from(instructions), context: String::new() };
+        let models = model.models.clone();
+        Self::of(ModelChoice { max_tokens: None, temperature: None, effort: None, models }, system, request)
+    }
+
+    /// A call of `model`, with its own options as far as it has some.
+    pub fn of(model: ModelChoice, system: SystemPrompt, request: String) -> Self {
         Self {
-            system: SystemPrompt { instructions: Arc::from(instructions), context: String::new() },
+            system,
             messages: [Message::User(UserMessage::new(request))],
             model: ModelChoice {
-                max_tokens: Some(MAX_TOKENS),
-                temperature: None,
-                effort: Some(Effort::None),
-                models: model.models.clone(),
+                max_tokens: model.max_tokens.or(Some(MAX_TOKENS)),
+                effort: model.effort.or(Some(Effort::None)),
+                ..model
             },
             tally: None,
             answered_by: None,

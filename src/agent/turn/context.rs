@@ -72,7 +72,7 @@ pub struct Agent {
     pub limits: RunLimits,
 }
 
-/// The models of the jobs within a run.
+/// The models of the jobs within a run and beside it.
 #[derive(Debug, Clone, Default)]
 pub struct Helpers {
     /// Writes the steps of a plan.
@@ -83,6 +83,8 @@ pub struct Helpers {
     pub executor: Helper,
     /// Says whether the user is asked first.
     pub clarify: Helper,
+    /// Answers beside all conversations.
+    pub message: Helper,
 }
 
 /// Whose turns they are.

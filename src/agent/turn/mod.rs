@@ -17,6 +17,7 @@ pub mod markers;
 mod messages;
 mod moves;
 mod names;
+pub mod once;
 mod operations;
 mod origin;
 mod part;

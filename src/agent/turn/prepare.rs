@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::context::{Ended, Turns, failed};
+use super::context::{Agent, Ended, Turns, failed};
 use super::names::Names;
 use crate::agent::offer::Offer;
-use crate::agent::ports::data::Loaded;
+use crate::agent::offer::profile::Profile;
+use crate::agent::ports::data::{Loaded, NotLoaded};
 use crate::agent::ports::llm::SystemPrompt;
+use crate::agent::ports::tools::ToolContext;
 use crate::chat::causes::Causes;
 use crate::chat::failure::FailureCode;
 use crate::chat::payload::PayloadHead;
@@ -19,6 +21,43 @@ const PAYLOADS_LISTED: u32 = 100;
 /// 10 plans that wait are listed in a prompt: the newest.
 const PLANS_LISTED: u32 = 10;
 
+impl Agent {
+    /// What every prompt may show of its caller and place.
+    pub(super) fn values_of(&self, cx: &ToolContext<'_>) -> Values<'static> {
+        let mut values = Values::default();
+        match cx.context {
+            Some(context) => values.screen("context", context.clone()),
+            None => values.insert("context", Value::Null),
+        }
+        let mut set = |name: &'static str, value: Value| values.insert(name, value);
+        set("place", cx.place.map_or(Value::Null, Place::value));
+        set(FENCE, json!(self.fences.mark(&cx.caller.owner, cx.conversation)));
+        set("user", json!(cx.caller.owner.user));
+        set("roles", json!(cx.caller.roles));
+        set("conversation_id", cx.conversation_id());
+        set("now", json!(timestamp(self.clock.now_ms())));
+        values
+    }
+
+    /// The data slots of `profile`, loaded at once.
+    ///
+    /// # Errors
+    /// When data without which the profile cannot answer were not loaded.
+    pub(super) async fn data_of(&self, profile: &Profile, cx: &ToolContext<'_>) -> Result<Value, NotLoaded> {
+        let slots = profile.data.iter().map(|slot| async {
+            let value = match self.data.load(&slot.loader, cx).await {
+                Loaded::Value(value) => Some(value),
+                Loaded::Failed { why, .. } if slot.is_required => return Err(why),
+                Loaded::Failed { words, .. } => Some(json!({ "error": words })),
+                Loaded::Nothing => None,
+            };
+            Ok(value.map(|value| (slot.slot.clone(), value)))
+        });
+        let loaded = futures::future::try_join_all(slots).await?;
+        Ok(Value::Object(loaded.into_iter().flatten().collect()))
+    }
+}
+
 impl Turns<'_> {
     /// The system prompt of this run.
     ///
@@ -26,20 +65,8 @@ impl Turns<'_> {
     /// When data without which the profile cannot answer were not loaded.
     pub(super) async fn system_prompt(&self, offer: &Offer, names: &Names) -> Result<SystemPrompt, Ended> {
         let prompt = &self.profile.prompt;
-        let mut values = Values::default();
-        match self.cx.context {
-            Some(context) => values.screen("context", context.clone()),
-            None => values.insert("context", Value::Null),
-        }
+        let mut values = self.agent.values_of(&self.cx);
         let mut set = |name: &'static str, value: Value| values.insert(name, value);
-        set("place", self.cx.place.map_or(Value::Null, Place::value));
-        set(FENCE, json!(self.agent.fences.mark(&self.cx.caller.owner, self.cx.conversation)));
-        set("user", json!(self.cx.caller.owner.user));
-        set("roles", json!(self.cx.caller.roles));
-        set("conversation_id", self.cx.conversation_id());
-        if prompt.takes("now") {
-            set("now", json!(timestamp(self.now_ms())));
-        }
         if prompt.takes("tools") {
             let tools = offer.defs().iter().map(|def| json!({"name": def.name, "description": def.description}));
             set("tools", tools.collect());
@@ -72,32 +99,19 @@ impl Turns<'_> {
             set("plans", self.waiting_plans().await);
         }
         if prompt.takes("data") || self.profile.data.iter().any(|slot| slot.is_required) {
-            let data = self.data().await?;
+            let data = self.agent.data_of(self.profile, &self.cx).await.map_err(|why| match why {
+                NotLoaded::Denied | NotLoaded::NotThere => {
+                    failed(FailureCode::DataDenied, "You do not have access to this context", false)
+                }
+                NotLoaded::Failed => {
+                    let words = "What this place is about could not be loaded; please try again";
+                    failed(FailureCode::DataUnavailable, words, true)
+                }
+            })?;
             names.note(&data);
             set("data", data);
         }
         Ok(prompt.render(&values))
-    }
-
-    /// The data slots, loaded at once.
-    async fn data(&self) -> Result<Value, Ended> {
-        let slots = self.profile.data.iter().map(|slot| async {
-            let value = match self.agent.data.load(&slot.loader, &self.cx).await {
-                Loaded::Value(value) => Some(value),
-                Loaded::Failed { is_denied: true, .. } if slot.is_required => {
-                    return Err(failed(FailureCode::DataDenied, "You do not have access to this context", false));
-                }
-                Loaded::Failed { .. } if slot.is_required => {
-                    let words = "What this place is about could not be loaded; please try again";
-                    return Err(failed(FailureCode::DataUnavailable, words, true));
-                }
-                Loaded::Failed { words, .. } => Some(json!({ "error": words })),
-                Loaded::Nothing => None,
-            };
-            Ok(value.map(|value| (slot.slot.clone(), value)))
-        });
-        let loaded = futures::future::try_join_all(slots).await?;
-        Ok(Value::Object(loaded.into_iter().flatten().collect()))
     }
 
     async fn waiting_plans(&self) -> Value {

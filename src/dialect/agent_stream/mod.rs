@@ -6,12 +6,14 @@
 
 mod encoder;
 mod frames;
+mod message;
 mod plan_view;
 mod request;
 mod session_row;
 mod state;
 mod wire;
 
+pub use message::{MessageBody, MessageRequest};
 pub use request::{PrewarmBody, WhereRequest, is_in_project};
 pub use session_row::{Held, SessionRow, call};
 

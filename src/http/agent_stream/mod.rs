@@ -1,5 +1,6 @@
 //! What clients of agent streams ask besides: their sessions (`docs/protocol/agent-stream.md`).
 
+mod message;
 mod prewarm;
 mod sessions;
 mod views;
@@ -17,4 +18,5 @@ pub(super) fn routes() -> OpenApiRouter<Services> {
         .routes(routes!(sessions::close))
         .routes(routes!(sessions::classify))
         .routes(routes!(prewarm::prewarm))
+        .routes(routes!(message::message))
 }

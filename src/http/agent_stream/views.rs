@@ -105,6 +105,13 @@ impl<'a> OneData<'a> {
     }
 }
 
+/// What an agent says next.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentSays)]
+pub(super) struct AgentSays {
+    pub(super) message: String,
+}
+
 /// What is at hand of a place.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]

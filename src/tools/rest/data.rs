@@ -18,7 +18,7 @@ use super::projection::Projection;
 use super::request::{Filled, RestRequest};
 use super::values;
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::data::{DataChanges, DataLoader, Loaded, Warm};
+use crate::agent::ports::data::{DataChanges, DataLoader, Loaded, NotLoaded, Warm};
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::{self, NodeBudget, Wanted};
 use crate::chat::caller::{Audience, Caller, Owner};
@@ -91,14 +91,15 @@ enum Failure {
 }
 
 impl Failure {
-    /// Whether the backend says that the caller may not have it, or that it is not there.
-    fn is_denied(&self) -> bool {
+    fn why(&self) -> NotLoaded {
         match self {
-            Self::Call(ToolError::Backend(BackendError::Status { status, .. })) => {
-                matches!(status.as_u16(), 401 | 403 | 404)
-            }
-            Self::Shared(shared) => shared.is_denied(),
-            Self::Template(_) | Self::Call(_) | Self::TooLarge(_) => false,
+            Self::Call(ToolError::Backend(BackendError::Status { status, .. })) => match status.as_u16() {
+                401 | 403 => NotLoaded::Denied,
+                404 => NotLoaded::NotThere,
+                _ => NotLoaded::Failed,
+            },
+            Self::Shared(shared) => shared.why(),
+            Self::Template(_) | Self::Call(_) | Self::TooLarge(_) => NotLoaded::Failed,
         }
     }
 }
@@ -245,7 +246,7 @@ impl DataLoader for Loaders {
             Err(failure) => {
                 tracing::warn!(loader.name = loader.name, run.id = %cx.run, "data for the prompt was not loaded");
                 let words = loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}"));
-                Loaded::Failed { words, is_denied: failure.is_denied() }
+                Loaded::Failed { words, why: failure.why() }
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod clarify;
 mod labels;
+mod message;
 mod operations;
 mod plans;
 mod prewarm;

@@ -141,6 +141,9 @@ pub fn rows() -> Vec<Row> {
         row("PATCH /api/chat/sessions/{session_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
         row("POST /api/chat/sessions/{session_id}/close", AsUnknown, |_| Some(json!({"context_type": "tables"}))),
         row("POST /api/chat/sessions/{session_id}/classify", AsUnknown, nothing),
+        row("POST /api/agentic-chat/agent-message", Own("nothing is kept of it"), |_| {
+            Some(json!({"agentId": "actionable_insight_agent", "projectId": "p", "goal": "g"}))
+        }),
         row("POST /api/agent/prewarm", AsUnknown, |ids| Some(json!({"session_id": ids.conversation}))),
         row("DELETE /api/chat/sessions/{session_id}", AsUnknown, nothing),
         row("POST /api/agent/stream", AsUnknown, |ids| {
