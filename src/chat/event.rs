@@ -11,6 +11,7 @@ use super::cost::Cost;
 use super::fate::{CallError, CallFate};
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
+use super::observation::Observation;
 use super::operation::Operation;
 use super::payload::Payload;
 use super::place::{Mover, Place};
@@ -134,6 +135,8 @@ pub enum AgentEvent {
     Suggested(Suggestions),
     /// How the run was carried out, a JSON object; only where its profile lets its caller see that, after all text.
     Diagnosed(Arc<Value>),
+    /// How it is being carried out; only there, too.
+    Observed(Box<Observation>),
     /// The final answer is complete.
     Finished {
         /// All turns together.
@@ -207,7 +210,8 @@ impl AgentEvent {
             | Self::Within(_)
             | Self::RoundEnded
             | Self::Suggested(_)
-            | Self::Diagnosed(_) => None,
+            | Self::Diagnosed(_)
+            | Self::Observed(_) => None,
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod labels;
 pub mod message;
 pub mod model;
 pub mod nesting;
+pub mod observation;
 pub mod operation;
 pub mod patterns;
 pub mod payload;

@@ -317,7 +317,8 @@ impl AnswerSoFar {
                 | AgentEvent::Plan(_)
                 | AgentEvent::Within(_)
                 | AgentEvent::RoundEnded
-                | AgentEvent::Diagnosed(_) => {}
+                | AgentEvent::Diagnosed(_)
+                | AgentEvent::Observed(_) => {}
                 AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::from_payload(payload)),
                 AgentEvent::Suggested(suggestions) => {
                     self.suggestions = Some(SuggestionsBody::from_suggestions(suggestions))

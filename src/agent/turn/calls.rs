@@ -90,7 +90,9 @@ impl Turns<'_> {
             };
             self.leave_out_too_many(&mut output, transcript).await;
             let (said, fate) = (transcript.read_result(&output), output.fate);
+            let seen = self.seen(&call, &output, since_ms);
             self.answered(call, output, since_ms, transcript);
+            self.observe_call(seen, offer);
             self.end_operation(begun, said.as_ref(), fate, &transcript.names);
         }
         if !transcript.pending.approvals.is_empty() {

@@ -17,6 +17,7 @@ pub mod markers;
 mod messages;
 mod moves;
 mod names;
+mod observed;
 pub mod once;
 mod operations;
 mod origin;

@@ -20,7 +20,8 @@ impl EventSink for FromHelper<'_> {
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallFinished { .. }
-            | AgentEvent::Operation(_) => {
+            | AgentEvent::Operation(_)
+            | AgentEvent::Observed(_) => {
                 self.events.emit(AgentEvent::Within(Box::new(Within { origin, event })));
             }
             // These are for the user's screen, whoever makes them.

@@ -200,6 +200,7 @@ impl Turns<'_> {
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.record_request(&system, offer.defs());
         }
+        self.observe_prompt(&system, &offer, transcript);
         let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);

@@ -93,7 +93,8 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. }
             | AgentEvent::RoundEnded
-            | AgentEvent::Diagnosed(_) => {}
+            | AgentEvent::Diagnosed(_)
+            | AgentEvent::Observed(_) => {}
             AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload)),
             AgentEvent::Suggested(suggestions) => {
                 self.framing.write(out, id, "suggestions", &SuggestionsBody::from_suggestions(suggestions));

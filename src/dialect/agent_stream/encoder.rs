@@ -7,6 +7,7 @@ use super::frames::{Frame, OperationView, Origin, Outcome, Shift, State, Tokens,
 use super::plan_view::{self, Of};
 use super::session_row::{SessionRow, call, focus};
 use super::state;
+use super::telemetry;
 use crate::bounded::json;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Within};
@@ -250,7 +251,10 @@ impl Encoder for AgentStreamEncoder {
             }
             AgentEvent::Within(within) => {
                 let Within { origin, event } = &**within;
-                Self::call(event, Some(origin), out);
+                match event {
+                    AgentEvent::Observed(observation) => telemetry::tell(observation, Some(origin), out),
+                    event => Self::call(event, Some(origin), out),
+                }
             }
             AgentEvent::Plan(event) => self.plan(event, out),
             AgentEvent::Artifact(artifact) => {
@@ -270,6 +274,7 @@ impl Encoder for AgentStreamEncoder {
             | AgentEvent::RoundEnded
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_) => {}
+            AgentEvent::Observed(observation) => telemetry::tell(observation, None, out),
             AgentEvent::Finished { usage }
             | AgentEvent::AwaitingApproval { usage }
             | AgentEvent::AwaitingClient { usage, .. } => {

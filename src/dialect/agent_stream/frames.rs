@@ -98,6 +98,13 @@ pub(super) enum Frame<'a> {
     ContextShift {
         context_shift: Shift<'a>,
     },
+    Telemetry {
+        event: &'static str,
+        data: Value,
+    },
+    DebugContext {
+        debug: Value,
+    },
     Error {
         error: &'a str,
         code: &'a str,
@@ -143,7 +150,7 @@ pub(super) enum State {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Origin {
-    source: Source,
+    pub(super) source: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,7 +161,7 @@ pub(super) struct Origin {
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Source {
+pub(super) enum Source {
     Planner,
     PlanStep,
     Executor,

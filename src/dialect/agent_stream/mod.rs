@@ -11,6 +11,7 @@ mod plan_view;
 mod request;
 mod session_row;
 mod state;
+mod telemetry;
 mod wire;
 
 pub use message::{MessageBody, MessageRequest};

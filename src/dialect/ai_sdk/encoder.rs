@@ -326,7 +326,7 @@ impl Encoder for AiSdkEncoder {
                     self.standing(&standing, out);
                 }
             }
-            AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) => {}
+            AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
             AgentEvent::Finished { usage } => {
                 self.settle(out);
                 self.ended(*usage, "stop", out);

@@ -138,6 +138,7 @@ impl Encoder for ChatStreamEncoder {
             }
             AgentEvent::PlaceChanged { .. }
             | AgentEvent::State(_)
+            | AgentEvent::Observed(_)
             | AgentEvent::Operation(_)
             | AgentEvent::Plan(_)
             | AgentEvent::Within(_) => {}

@@ -98,7 +98,8 @@ impl Transcript {
             | AgentEvent::Within(_)
             | AgentEvent::RoundEnded
             | AgentEvent::Suggested(_)
-            | AgentEvent::Diagnosed(_) => {}
+            | AgentEvent::Diagnosed(_)
+            | AgentEvent::Observed(_) => {}
             AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } => {
                 self.usage = *usage;
                 tell(Piece::Finished("stop"));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::suggested::SuggestionsLine;
 use crate::chat::ids::ToolCallId;
+use crate::chat::observation::Observation;
 use crate::chat::operation::Operation;
 use crate::chat::state::StateEvent;
 use crate::chat::stream::Usage;
@@ -132,6 +133,7 @@ pub(super) enum Line<'a> {
     #[serde(borrow)]
     Suggested(SuggestionsLine<'a>),
     Diagnosed(Cow<'a, Value>),
+    Observed(Cow<'a, Observation>),
     Finished(UsageLine),
     AwaitingApproval(UsageLine),
     AwaitingClient {

@@ -118,6 +118,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::RoundEnded => Self::RoundEnded,
             AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
+            AgentEvent::Observed(observation) => Self::Observed(Cow::Borrowed(observation)),
             AgentEvent::Finished { usage } => Self::Finished(UsageLine::from_usage(*usage)),
             AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::from_usage(*usage)),
             AgentEvent::AwaitingClient { usage, calls } => Self::AwaitingClient {
@@ -215,6 +216,7 @@ impl TryFrom<Line<'_>> for AgentEvent {
             Line::RoundEnded => Self::RoundEnded,
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
+            Line::Observed(observation) => Self::Observed(Box::new(observation.into_owned())),
             Line::Finished(usage) => Self::Finished { usage: usage.into_usage() },
             Line::AwaitingApproval(usage) => Self::AwaitingApproval { usage: usage.into_usage() },
             Line::AwaitingClient { usage, calls } => Self::AwaitingClient {
@@ -237,6 +239,7 @@ mod tests {
 
     use super::*;
     use crate::chat::ids::ToolCallId;
+    use crate::chat::observation::Observation;
     use crate::chat::operation::{Action, Operation, OperationStatus};
     use crate::chat::state::{ContextUsage, Mentioned, Recap, StateEvent, SummaryFigures};
     use crate::chat::stream::Usage;
@@ -343,6 +346,9 @@ mod tests {
                     }))
                 }
             ),
+            (text(), any::<u64>(), proptest::option::of(text())).prop_map(|(name, duration_ms, error)| {
+                AgentEvent::Observed(Box::new(Observation::Called { id: name.clone(), tool: name, duration_ms, error }))
+            }),
             (text(), json()).prop_map(|(kind, payload)| {
                 AgentEvent::Artifact(Box::new(Artifact { kind: kind.into(), payload }))
             }),

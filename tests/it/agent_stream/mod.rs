@@ -10,6 +10,7 @@ mod prewarm;
 mod refusals;
 mod sessions;
 mod state;
+mod telemetry;
 mod turns;
 
 use std::path::Path;

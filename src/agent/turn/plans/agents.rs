@@ -284,7 +284,7 @@ impl Turns<'_> {
             client_actions: Vec::new(),
             suggestions: false,
             bounds: ProfileBounds { max_turns: Some(0), max_tool_calls: Some(most), on_limit: OnLimit::Fail },
-            diagnostics: Default::default(),
+            diagnostics: self.profile.diagnostics.clone(),
             reply_language: None,
             shows_thinking: false,
             read_only: profile.read_only || self.profile.read_only,

@@ -213,6 +213,7 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::RoundEnded
         | AgentEvent::Suggested(_)
         | AgentEvent::Diagnosed(_)
+        | AgentEvent::Observed(_)
         | AgentEvent::Finished { .. }
         | AgentEvent::AwaitingApproval { .. }
         | AgentEvent::AwaitingClient { .. }

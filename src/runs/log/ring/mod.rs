@@ -311,6 +311,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
         AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
+        AgentEvent::Observed(observation) => observation.size(),
         AgentEvent::PlaceChanged { by: _, place, is_refocused: _ } => {
             let Place { context_type, entity, focus } = &**place;
             let name = |entity: &Entity| entity.id.len() + entity.name.as_ref().map_or(0, String::len);
