@@ -49,6 +49,7 @@ use crate::telemetry::{AuditLogs, TelemetryError};
 use crate::tools::backend::UnknownBackend;
 use crate::tools::mcp;
 use crate::tools::previews::Desk;
+use crate::tools::rest::data::Loaders;
 use crate::toolsets;
 use demo::DemoBackend;
 use measure::Measured;
@@ -68,6 +69,7 @@ pub struct App {
     log: Arc<dyn EventLog>,
     desk: Arc<Desk>,
     mcp: Arc<mcp::Servers>,
+    loaders: Arc<Loaders>,
     store: Arc<dyn Store>,
     auth: Arc<Tokens>,
     recorder: Arc<Recorder>,
@@ -153,7 +155,7 @@ impl App {
         let agent = Arc::new(Agent {
             llm: router.clone(),
             tools: Arc::new(toolbox.sourced_by(mcp.clone())),
-            data: loaders,
+            data: loaders.clone(),
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
             payloads: store.clone(),
@@ -254,6 +256,7 @@ impl App {
             log,
             desk,
             mcp,
+            loaders,
             store,
             auth,
             recorder,

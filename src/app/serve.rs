@@ -85,6 +85,7 @@ impl App {
         let _ = timeout(LAST_BYTES, self.mcp.close()).await;
         self.auth.close().await;
         let _ = timeout(LAST_BYTES, self.recorder.close()).await;
+        let _ = timeout(LAST_BYTES, self.loaders.close()).await;
         self.demo_backend.stop().await;
         self.log.close().await;
         self.store.close().await;

@@ -1,5 +1,7 @@
 //! The outcome of a tool call.
 
+use serde::{Deserialize, Serialize};
+
 /// The outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFate {
@@ -59,7 +61,8 @@ impl CallFate {
 }
 
 /// Why a call has no result that is of use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallError {
     /// No such tool is offered here, or not yet.
     NotOffered,
@@ -68,6 +71,7 @@ pub enum CallError {
     /// It took too long.
     TimedOut,
     /// Whatever else: the tool or its backend failed or refused, or the call was not made.
+    #[serde(other)]
     Failed,
 }
 

@@ -119,6 +119,9 @@ pub struct RunOptions {
     /// Tools that the client runs itself, offered beside the profile's. One with the name of a profile's tool does not
     /// count.
     pub client_tools: Vec<Arc<ToolDef>>,
+    /// Whether its client keeps a session: a first message goes on in the one that waits for it, and nothing begins
+    /// without the data that the profile requires.
+    pub in_session: bool,
 }
 
 /// What happens to a request whose conversation has a run already.

@@ -28,8 +28,8 @@ pub enum Observation {
         tool: String,
         /// How long it took.
         duration_ms: u64,
-        /// Why it failed, by the name of [`CallError`]; `None` where it did not.
-        error: Option<String>,
+        /// Why it failed; `None` where it did not.
+        error: Option<CallError>,
     },
 }
 
@@ -71,17 +71,7 @@ impl Observation {
                 context_type.len() + system_prompt.len() + run.len() + names + focus
             }
             Self::NotOffered { tool, context_type, offered: _ } => tool.len() + context_type.len(),
-            Self::Called { id, tool, duration_ms: _, error } => {
-                id.len() + tool.len() + error.as_ref().map_or(0, String::len)
-            }
-        }
-    }
-
-    /// Why a call failed.
-    pub fn error(&self) -> Option<CallError> {
-        match self {
-            Self::Called { error, .. } => error.as_deref().map(CallError::of_name),
-            Self::Prepared(_) | Self::NotOffered { .. } => None,
+            Self::Called { id, tool, duration_ms: _, error: _ } => id.len() + tool.len(),
         }
     }
 }

@@ -84,8 +84,6 @@ pub enum Edited {
 pub enum ConversationRef {
     /// By its id; `None` begins a new one.
     Id(Option<ConversationId>),
-    /// The one that was made for the first message of a conversation at that place, or else a new one.
-    Ahead,
     /// By its id as the client sent it; it has to be there.
     Existing(String),
     /// By its number among those of one application; `None` begins a new one.

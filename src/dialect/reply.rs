@@ -152,6 +152,10 @@ pub enum RefusalReason<'a> {
     Kept,
     /// There is no conversation of that id.
     NoSuchConversation,
+    /// What its place is about is not the caller's, or not there.
+    DataDenied,
+    /// What its place is about could not be loaded.
+    DataUnavailable,
     /// The assistant is for others.
     Forbidden,
     /// There is no assistant.

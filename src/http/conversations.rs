@@ -16,7 +16,7 @@ use super::export::Export;
 use super::problem::Problem;
 use super::share::Slot;
 use crate::agent::ports::conversations::Page;
-use crate::agent::ports::places::Changes;
+use crate::agent::ports::places::{Changes, Opening};
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Kind;
 use crate::chat::ids::ConversationId;
@@ -143,7 +143,11 @@ pub(super) async fn open(
     let context_type = services.runs.context_type_at(&caller, &screen)?;
     let place = Place::begun(context_type, &place);
     let id = ConversationId::fresh();
-    let head = services.places.open(&caller.owner, &id, &place, title.as_deref()).await.map_err(failed)?;
+    let head = services
+        .places
+        .open(&caller.owner, &id, &place, Opening::Named { title: title.as_deref() })
+        .await
+        .map_err(failed)?;
     let location = (header::LOCATION, format!("/v1/agent/conversations/{id}"));
     Ok((StatusCode::CREATED, [location], Json(HeadBody::from_head(head))))
 }

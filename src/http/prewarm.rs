@@ -14,7 +14,7 @@ use crate::agent::ports::data::Warm;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::input::Screen;
 use crate::dialect::agent_chat::PrewarmBody;
-use crate::runs::WarmSlot;
+use crate::runs::{ComingRun, WarmSlot};
 
 /// What is at hand for the next message.
 #[derive(Serialize, ToSchema)]
@@ -44,7 +44,7 @@ impl SlotBody {
             Warm::Loaded { at_ms } => ("loaded", Some(at_ms)),
             Warm::Kept { at_ms } => ("kept", Some(at_ms)),
             Warm::Nothing => ("nothing", None),
-            Warm::Failed => ("failed", None),
+            Warm::Failed(_) => ("failed", None),
         };
         Self { slot, state, loaded_at: at_ms.map(time) }
     }
@@ -79,8 +79,8 @@ pub(super) async fn prewarm(
     let context = PrewarmBody::context(&body)?;
     let head = services.places.head(&caller.owner, &id).await.map_err(failed)?;
     let head = head.ok_or_else(no_such_conversation)?;
-    let at = (head.place.as_ref(), context.as_ref());
-    let slots = services.runs.warm(&caller, &id, &Screen::Type(head.context_type), at).await?;
+    let coming = ComingRun { conversation: &id, place: head.place.as_ref(), context: context.as_ref() };
+    let slots = services.runs.warm(&caller, &Screen::Type(head.context_type), coming).await?;
     let warmed = slots.iter().any(|slot| matches!(slot.warm, Warm::Loaded { .. }));
     Ok(Json(PrewarmedBody { warmed, slots: slots.into_iter().map(SlotBody::from_slot).collect() }))
 }

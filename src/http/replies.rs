@@ -2,6 +2,7 @@
 
 use super::Services;
 use super::sse::View;
+use crate::agent::ports::data::NotLoaded;
 use crate::agent::ports::store::BeginError;
 use crate::dialect::RunIds;
 use crate::dialect::reply::{Numbered, Position, Refusal, RefusalReason, Reply};
@@ -60,6 +61,8 @@ fn why(cause: &Cause) -> RefusalReason<'_> {
     };
     match error {
         StartError::Forbidden => RefusalReason::Forbidden,
+        StartError::NotLoaded(NotLoaded::Denied | NotLoaded::NotThere) => RefusalReason::DataDenied,
+        StartError::NotLoaded(NotLoaded::Failed) => RefusalReason::DataUnavailable,
         StartError::UnknownContextType(_) => RefusalReason::NoSuchAssistant,
         StartError::RoleRequired(_) => RefusalReason::RoleRequired,
         StartError::Begin(BeginError::OwnRequest(_)) => RefusalReason::OwnRequest,

@@ -19,7 +19,6 @@ use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::ids::ConversationId;
 use crate::chat::input::{Ask, Parent, RunInput, RunOptions, Screen};
-use crate::chat::place::{Place, PlaceUpdate};
 use crate::dialect::agent_chat::Native;
 use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Question, Shape, What};
 use crate::dialect::reply::{Position, RefusalResponse, Reply};
@@ -58,7 +57,7 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
     let request = request(request_id, &headers, &mark, &body)?;
     let owner = caller.owner.clone();
     let numbered_in = match &conversation {
-        ConversationRef::Id(_) | ConversationRef::Ahead | ConversationRef::Existing(_) => None,
+        ConversationRef::Id(_) | ConversationRef::Existing(_) => None,
         ConversationRef::Number(_, screen) => Some((screen.clone(), caller.known_as.clone())),
     };
     let id = request.id.clone();
@@ -115,10 +114,6 @@ impl Turn<'_> {
         let Self { services, caller, rule, conversation, options, request } = self;
         let conversation = match (conversation, &what) {
             (ConversationRef::Id(conversation), _) => conversation,
-            (ConversationRef::Ahead, What::Answer(question)) => {
-                ahead(services, &caller, &question.screen, &options.place).await?
-            }
-            (ConversationRef::Ahead, What::Decide(..)) => None,
             (ConversationRef::Existing(id), _) => Some(existing(services, &caller.owner, &id).await?),
             (ConversationRef::Number(Some(number), _), What::Answer(_)) => {
                 services.chats.numbered(&caller.owner, number).await?
@@ -160,20 +155,6 @@ impl Turn<'_> {
             Some(Err(error)) => Err(error.into()),
         }
     }
-}
-
-/// The caller's conversation that was made for a first message there.
-async fn ahead(
-    services: &Services,
-    caller: &Caller,
-    screen: &Screen,
-    place: &PlaceUpdate,
-) -> Result<Option<ConversationId>, NotBegun> {
-    // What is wrong with the place is told when its run begins.
-    let Ok(context_type) = services.runs.context_type_at(caller, screen) else { return Ok(None) };
-    let place = Place::begun(context_type, place);
-    let found = services.places.take_ahead(&caller.owner, &place).await;
-    Ok(found.map_err(BeginError::from).map_err(StartError::from)?)
 }
 
 /// The caller's conversation of that id.

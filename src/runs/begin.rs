@@ -53,9 +53,9 @@ impl Runs {
             (screen, _) => screen,
         };
         let (profile, model) = self.answering(&caller, &screen, &options)?;
-        let conversation = conversation.unwrap_or_else(ConversationId::fresh);
+        let (is_first, conversation) = (conversation.is_none(), conversation.unwrap_or_else(ConversationId::fresh));
         let question = OwnedQuestion::Ask { ask, parent, earlier, unlisted };
-        self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await
+        self.begin(caller, RequestedRun { conversation, is_first, question, options, profile, model, request }).await
     }
 
     /// Where a conversation is already.
@@ -95,8 +95,8 @@ impl Runs {
         let found = self.store.find_run(&caller.owner, run).await.map_err(BeginError::from)?;
         let RunRecord { conversation, context_type, .. } = found.ok_or(StartError::NoSuchRun)?;
         let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &options)?;
-        let question = OwnedQuestion::Continue(run);
-        self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await
+        let (question, is_first) = (OwnedQuestion::Continue(run), false);
+        self.begin(caller, RequestedRun { conversation, is_first, question, options, profile, model, request }).await
     }
 
     pub(super) fn answering(
@@ -114,7 +114,7 @@ impl Runs {
         Ok((profile, model))
     }
 
-    pub(super) async fn begin(&self, caller: Caller, requested: RequestedRun) -> Result<Attached, StartError> {
+    pub(super) async fn begin(&self, caller: Caller, mut requested: RequestedRun) -> Result<Attached, StartError> {
         // Counted before the check, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
         let owner = caller.owner.clone();
@@ -129,6 +129,9 @@ impl Runs {
             }
         }
         let rate = self.let_in(&owner, &requested).await?;
+        if requested.options.in_session {
+            self.enter_session(&caller, &mut requested).await?;
+        }
         let on_busy = requested.options.on_busy.unwrap_or(self.settings.on_busy);
         let requested = Arc::new(requested);
         let mut patience = None;

@@ -83,8 +83,9 @@ impl Runs {
         }
         let conversation = approval.conversation;
         let question = OwnedQuestion::Decided { approval: id, decision };
-        let attached =
-            self.begin(caller, RequestedRun { conversation, question, options, profile, model, request }).await?;
+        let attached = self
+            .begin(caller, RequestedRun { conversation, is_first: false, question, options, profile, model, request })
+            .await?;
         Ok(Decided::GoesOn(attached))
     }
 

@@ -11,6 +11,7 @@ mod busy;
 pub mod chain;
 pub mod config;
 mod decided;
+mod errors;
 mod interest;
 mod keeper;
 mod labels;
@@ -20,6 +21,7 @@ mod once;
 mod pulse;
 mod reading;
 mod request;
+mod session;
 pub mod starts;
 mod summary;
 mod task;
@@ -33,13 +35,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::agent::offer::menu::NotOffered;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::sessions::SessionStore;
-use crate::agent::ports::store::{BeginError, RunStore};
+use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::summaries::SummaryStore;
 use crate::agent::turn::context::Agent;
@@ -52,22 +53,23 @@ use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::session::Session;
 
 pub use decided::Decided;
+pub use errors::{AttachError, StartError};
 pub use once::{AskError, OnceError};
 pub use pulse::Stuck;
 pub use reading::Attached;
 pub use request::Request;
 pub use summary::Summariser;
-pub use warm::WarmSlot;
+pub use warm::{ComingRun, WarmSlot};
 
 use admission::Admission;
 use config::Settings;
 use labels::Labelling;
 use live::LiveRuns;
+use log::EventLog;
 use log::ring::{Reader, Sees};
-use log::{EventLog, LogError};
 use pulse::Pulse;
 use reading::{Hold, Of, Seats};
-use starts::{Rate, Starts};
+use starts::Starts;
 use summary::Summaries;
 
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
@@ -131,82 +133,6 @@ pub struct Parts {
     pub starts: Starts,
 }
 
-/// Why a run did not start; then nothing was stored, unless the store failed in the middle of it.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The request's `context_type` selects no profile.
-    #[error("must be one of: {0}")]
-    UnknownContextType(String),
-    /// The caller's token lists none of the roles that the profile asks for.
-    #[error("this screen's assistant is not for this user")]
-    Forbidden,
-    /// Another user with this role has to let the call through before its user can go on with it.
-    #[error("somebody with the role {0} has to approve this call first")]
-    RoleRequired(String),
-    /// The request chooses a model or an option that the profile does not offer.
-    #[error("the request chooses what its context_type does not offer")]
-    NotOffered(Vec<NotOffered>),
-    /// The server is about to stop.
-    #[error("the server is shutting down")]
-    Draining,
-    /// The run to continue is none of the caller's.
-    #[error("there is no such run")]
-    NoSuchRun,
-    /// Its user begins runs too fast.
-    #[error("too many runs were begun in a short time")]
-    TooFast(Rate),
-    /// This process runs as many as it may.
-    #[error("the server is busy; please try again in a moment")]
-    Full,
-    /// Its user or their tenant has used what they may.
-    #[error("the budget of this user or their tenant is used up")]
-    OverBudget {
-        /// When there is a new one, in seconds.
-        retry_after_s: u32,
-    },
-    /// The store refused it.
-    #[error(transparent)]
-    Begin(#[from] BeginError),
-    /// Its events could not be kept.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The run that the same request began before cannot be read any more.
-    #[error("this request was made before")]
-    Joined {
-        /// That run.
-        run: RunId,
-        /// Why not.
-        #[source]
-        why: AttachError,
-    },
-    /// Its task ended before it began.
-    #[error("the run could not be started")]
-    Failed,
-}
-
-/// Why a run cannot be read from there on.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// No such run of this owner.
-    #[error("there is no such run")]
-    NoSuchRun,
-    /// No event has the id that the reader says it has seen.
-    #[error("the run has no event with this id")]
-    BeyondEnd,
-    /// The events after the cursor are not kept any more.
-    #[error("the events after this one are not kept any more; read the run and its conversation instead")]
-    Evicted,
-    /// As many read it as may.
-    #[error("too many connections read this run")]
-    TooManyReaders,
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
@@ -260,7 +186,8 @@ impl Runs {
 
     /// The profiles that `caller` may use, by their `context_type`.
     pub fn profiles_for(&self, caller: &Caller) -> Vec<&Profile> {
-        let mut profiles: Vec<&Profile> = self.agent.profiles.all().filter(|profile| profile.lets(caller)).collect();
+        let mut profiles: Vec<&Profile> =
+            self.agent.profiles.all().filter(|profile| !profile.is_internal && profile.lets(caller)).collect();
         profiles.sort_unstable_by(|a, b| a.context_type.cmp(&b.context_type));
         profiles
     }

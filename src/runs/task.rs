@@ -234,6 +234,8 @@ impl Task {
 /// A run as it was requested.
 pub(super) struct RequestedRun {
     pub(super) conversation: ConversationId,
+    /// Whether the conversation begins with it.
+    pub(super) is_first: bool,
     pub(super) question: OwnedQuestion,
     pub(super) options: RunOptions,
     pub(super) profile: Arc<Profile>,

@@ -1,7 +1,8 @@
 //! The data of prompts, loaded ahead: the run that comes soon finds it at hand.
 
 use super::{Runs, StartError};
-use crate::agent::ports::data::Warm;
+use crate::agent::offer::profile::Profile;
+use crate::agent::ports::data::{NotLoaded, Warm};
 use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId};
@@ -18,36 +19,75 @@ pub struct WarmSlot {
     pub warm: Warm,
 }
 
+/// A run that may come soon.
+#[derive(Debug, Clone, Copy)]
+pub struct ComingRun<'a> {
+    /// Its conversation.
+    pub conversation: &'a ConversationId,
+    /// The place, as it will be then.
+    pub place: Option<&'a Place>,
+    /// The screen state that its message will bring.
+    pub context: Option<&'a ScreenState>,
+}
+
 impl Runs {
-    /// Loads the data of the profile that answers `caller` at `screen`, all of it at once, for a run of `conversation` at
-    /// `place` with the screen state `context`. Nothing of that is kept in the conversation.
+    /// Loads the data of the profile that answers `caller` at `screen`, all of it at once. Nothing of that is kept in the
+    /// conversation.
     ///
     /// # Errors
     /// When no profile answers the caller there. Data that cannot be loaded is no error.
     pub async fn warm(
         &self,
         caller: &Caller,
-        conversation: &ConversationId,
         screen: &Screen,
-        (place, context): (Option<&Place>, Option<&ScreenState>),
+        coming: ComingRun<'_>,
     ) -> Result<Vec<WarmSlot>, StartError> {
         let (profile, _) = self.answering(caller, screen, &RunOptions::default())?;
+        Ok(self.warm_slots(caller, &profile, coming).await)
+    }
+
+    /// Loads the data of `profile`, and tells why one without which it cannot answer was not loaded. What is not kept for
+    /// the run is not loaded here.
+    pub(super) async fn require_data(
+        &self,
+        caller: &Caller,
+        profile: &Profile,
+        coming: ComingRun<'_>,
+    ) -> Result<(), NotLoaded> {
+        if !profile.data.iter().any(|slot| slot.is_required) {
+            return Ok(());
+        }
+        let warmed = self.warm_slots(caller, profile, coming).await;
+        for (slot, WarmSlot { warm, .. }) in profile.data.iter().zip(warmed) {
+            if let Warm::Failed(why) = warm
+                && slot.is_required
+            {
+                if why == NotLoaded::Failed {
+                    tracing::warn!(slot = slot.slot, "a run did not begin, since its profile's data were not loaded");
+                }
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    async fn warm_slots(&self, caller: &Caller, profile: &Profile, coming: ComingRun<'_>) -> Vec<WarmSlot> {
         let cx = ToolContext {
             caller,
-            conversation,
+            conversation: coming.conversation,
             number: None,
             // There is no run yet; the id is for log lines.
             run: RunId::fresh(),
             call: None,
-            context,
-            place,
+            context: coming.context,
+            place: coming.place,
             completed: None,
             first_try: None,
             progress: Reporter::default(),
         };
-        let slots = profile.data.iter().map(|slot| async {
+        let loading = profile.data.iter().map(|slot| async {
             WarmSlot { slot: slot.slot.clone(), warm: self.agent.data.warm(&slot.loader, &cx).await }
         });
-        Ok(futures::future::join_all(slots).await)
+        futures::future::join_all(loading).await
     }
 }

@@ -34,6 +34,8 @@ pub struct Profile {
     pub aliases: Vec<String>,
     /// Whether it is the one for a `context_type` that no other profile has.
     pub is_fallback: bool,
+    /// Whether it answers no user: it does a job, or other assistants ask it.
+    pub is_internal: bool,
     /// Whether no tool that writes is offered, found or run.
     pub read_only: bool,
     /// Its presentation in front ends.
@@ -323,6 +325,7 @@ impl Profiles {
         match screen {
             Screen::Type(context_type) => {
                 let found = self.by_type.get(context_type).or_else(|| self.by_alias.get(context_type));
+                let found = found.filter(|profile| !profile.is_internal);
                 found.or(self.fallback.as_ref()).cloned()
             }
             Screen::OfConversation => self.fallback.clone(),
@@ -356,9 +359,10 @@ impl Profiles {
         self.by_type.values().map(|profile| &**profile)
     }
 
-    /// All known values of `context_type`, sorted.
+    /// All values of `context_type` that select a profile, sorted.
     pub fn context_types(&self) -> Vec<&str> {
-        let mut types: Vec<&str> = self.by_type.keys().map(String::as_str).collect();
+        let answering = self.all().filter(|profile| !profile.is_internal);
+        let mut types: Vec<&str> = answering.map(|profile| profile.context_type.as_str()).collect();
         types.sort_unstable();
         types
     }

@@ -34,7 +34,7 @@ pub enum Warm {
     /// There is nothing to load at that place, or it is not kept.
     Nothing,
     /// It could not be loaded; the run will try it again.
-    Failed,
+    Failed(NotLoaded),
 }
 
 /// Knows since when what is kept of a user's data is out of date, in all replicas.

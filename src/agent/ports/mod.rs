@@ -4,6 +4,7 @@ pub mod approvals;
 pub mod audit;
 pub mod chats;
 pub mod clock;
+pub mod commit;
 pub mod conversations;
 pub mod data;
 pub mod drafts;

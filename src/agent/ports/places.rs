@@ -21,7 +21,7 @@ pub trait PlaceStore: Send + Sync {
         owner: &Owner,
         id: &ConversationId,
         place: &Place,
-        title: Option<&str>,
+        opening: Opening<'_>,
     ) -> Result<ConversationHead, StoreError>;
 
     /// The conversation as a list shows it, used or not; `None` when there is none.
@@ -41,18 +41,29 @@ pub trait PlaceStore: Send + Sync {
         changes: &Changes,
     ) -> Result<Option<ConversationHead>, StoreError>;
 
-    /// The owner's conversation that was made for a first message at this place in the last minute, the newest, or else
-    /// a new one; and whether it is new. It is like one that [`Self::open`] makes.
+    /// The owner's conversation that waits for its first message at that place, since a minute at most: the newest.
     ///
     /// # Errors
-    /// When it could not be committed.
-    async fn open_ahead(&self, owner: &Owner, place: &Place) -> Result<(ConversationId, bool), StoreError>;
+    /// When it could not be read.
+    async fn ahead(&self, owner: &Owner, place: &Place) -> Result<Option<ConversationId>, StoreError>;
 
-    /// That conversation for the first message, which finds it once; `None` where there is none.
+    /// Takes a conversation for its first message; whether it waited for that. No other one finds it then.
     ///
     /// # Errors
     /// When it could not be committed.
-    async fn take_ahead(&self, owner: &Owner, place: &Place) -> Result<Option<ConversationId>, StoreError>;
+    async fn take_ahead(&self, owner: &Owner, id: &ConversationId) -> Result<bool, StoreError>;
+}
+
+/// How a conversation is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening<'a> {
+    /// Its client names it.
+    Named {
+        /// Its title.
+        title: Option<&'a str>,
+    },
+    /// It waits for a first message that does not name it.
+    Ahead,
 }
 
 /// What is changed of a conversation.

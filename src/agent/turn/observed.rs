@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** it never has the caller's token.
 
-use super::context::Turns;
+use super::context::{Role, Turns};
 use super::state::Transcript;
 use crate::agent::offer::Offer;
 use crate::agent::ports::llm::SystemPrompt;
@@ -10,7 +10,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::fate::CallError;
 use crate::chat::observation::{Observation, Prepared};
 use crate::chat::state::{tokens_of, tokens_of_text};
-use crate::chat::tool::{ToolCall, ToolOutput};
+use crate::chat::tool::{ToolCall, ToolDef, ToolOutput};
 
 /// 256 KiB of a system prompt are told.
 const PROMPT_BYTES: usize = 256 << 10;
@@ -33,7 +33,8 @@ impl Turns<'_> {
 
     /// Tells of what the model is about to be sent.
     pub(super) fn observe_prompt(&self, system: &SystemPrompt, offer: &Offer, transcript: &Transcript) {
-        if !self.is_seen() {
+        // What a helper is told is the business of its own profile.
+        if !self.is_seen() || matches!(self.role, Role::Helps(_)) {
             return;
         }
         let prompt = system.text();
@@ -44,7 +45,7 @@ impl Turns<'_> {
             false => prompt.replace(bearer, TOKEN),
         };
         prompt.truncate(prompt.floor_char_boundary(PROMPT_BYTES));
-        let definition = |def: &crate::chat::tool::ToolDef| {
+        let definition = |def: &ToolDef| {
             let schema = tokens_of_text(&def.input_schema.to_string());
             tokens_of_text(&def.name) + tokens_of_text(&def.description) + schema
         };
@@ -86,7 +87,7 @@ impl Turns<'_> {
                 id,
                 tool,
                 duration_ms: u64::try_from(self.now_ms().saturating_sub(since_ms)).unwrap_or_default(),
-                error: error.map(|error| error.name().to_owned()),
+                error,
             },
         };
         self.emit(AgentEvent::Observed(Box::new(observation)));

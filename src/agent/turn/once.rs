@@ -36,7 +36,11 @@ impl Agent {
     ) -> Result<String, OnceError> {
         let model = self.helpers.message.choice(&profile.models.choice).ok_or(OnceError::Off)?;
         let mut values = self.values_of(cx);
-        values.insert("data", self.data_of(profile, cx).await.map_err(OnceError::NotLoaded)?);
+        let data = self.data_of(profile, cx).await.map_err(OnceError::NotLoaded)?;
+        if profile.data.iter().any(|slot| slot.is_required && data.get(&slot.slot).is_none()) {
+            return Err(OnceError::NotLoaded(NotLoaded::NotThere));
+        }
+        values.insert("data", data);
         let mut call = OneCall::of(model, profile.prompt.render(&values), request);
         let answer = call.make(&*self.llm).await;
         // Also what cannot be used has been paid for.

@@ -28,6 +28,7 @@ pub(super) struct Layer {
     pub(super) app: Option<String>,
     pub(super) aliases: Vec<String>,
     pub(super) is_fallback: bool,
+    pub(super) is_internal: bool,
     pub(super) read_only: Option<bool>,
     pub(super) face: Face,
     pub(super) roles: Option<Vec<String>>,
@@ -76,6 +77,7 @@ impl Layer {
             // Names are one profile's.
             aliases: self.aliases,
             is_fallback: self.is_fallback,
+            is_internal: self.is_internal,
             read_only: self.read_only.or(outer.read_only),
             // What a page is called says nothing about its tabs.
             face: self.face,
@@ -133,6 +135,7 @@ impl Layer {
             context_type,
             aliases: self.aliases,
             is_fallback: self.is_fallback,
+            is_internal: self.is_internal,
             read_only: self.read_only.unwrap_or_default(),
             face: self.face,
             is_page: self.is_page,

@@ -74,7 +74,7 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
         match screen {
             None => {
                 // Its other mistakes are reported too.
-                for key in ["app", "tabs", "aliases", "fallback"] {
+                for key in ["app", "tabs", "aliases", "fallback", "internal"] {
                     table.take(key);
                 }
                 parts.layer(&mut table, &every_page, &id, &mut gathered.loaders);
@@ -87,8 +87,10 @@ pub(super) fn read(assets: &Assets, parts: &Parts<'_>, problems: &Problems) -> (
                 }
                 let aliases = table.names("aliases");
                 let fallback = table.take("fallback");
+                let is_internal = table.flag("internal").unwrap_or_default();
                 let mut layer = parts.layer(&mut table, &Layer::default(), &id, &mut gathered.loaders);
                 layer.is_fallback = gathered.is_fallback(fallback, &location);
+                layer.is_internal = is_internal;
                 for (location, alias) in aliases {
                     gathered.take_name(&alias, &id, &location);
                     layer.aliases.push(alias);

@@ -172,6 +172,8 @@ fn about_interrupts(why: RefusalReason<'_>, call: Option<ApprovalId>) -> Option<
         | RefusalReason::Forbidden
         | RefusalReason::NoSuchAssistant
         | RefusalReason::NoSuchConversation
+        | RefusalReason::DataDenied
+        | RefusalReason::DataUnavailable
         | RefusalReason::OtherCall
         | RefusalReason::NotOnBranch(_)
         | RefusalReason::NoSuchMessage

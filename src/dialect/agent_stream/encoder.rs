@@ -23,6 +23,10 @@ use crate::dialect::{Encoder, frame};
 /// What a reader is told whose stream has a gap, or whose server stops.
 const BROKEN_OFF: &str = "The connection to this answer was lost. Please load the session again.";
 
+/// What these clients are told whose place was not loaded.
+pub(super) const NO_ACCESS: &str = "You do not have access to this context";
+pub(super) const NOT_LOADED: &str = "Failed to load ontology context";
+
 /// The events of one run as frames.
 pub(super) struct AgentStreamEncoder {
     context_type: String,
@@ -213,9 +217,9 @@ impl AgentStreamEncoder {
 }
 
 /// A whole stream that says why nothing was begun.
-pub(super) fn refusal(error: &str, code: &str) -> Bytes {
+pub(super) fn refusal(context_type: &str, error: &str, code: &str) -> Bytes {
     let mut out = BytesMut::new();
-    let encoder = AgentStreamEncoder::new(None);
+    let encoder = AgentStreamEncoder { context_type: context_type.to_owned(), ..AgentStreamEncoder::new(None) };
     encoder.state(State::Thinking, &mut out);
     encoder.failed(error, code, &mut out);
     out.freeze()
@@ -287,7 +291,8 @@ impl Encoder for AgentStreamEncoder {
             }
             AgentEvent::Failed(failure) => {
                 let words = match failure.code {
-                    FailureCode::DataUnavailable => "Failed to load ontology context",
+                    FailureCode::DataDenied => NO_ACCESS,
+                    FailureCode::DataUnavailable => NOT_LOADED,
                     _ => failure.message.as_str(),
                 };
                 self.failed(words, failure.code.name(), out);

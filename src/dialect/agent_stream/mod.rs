@@ -16,7 +16,7 @@ mod wire;
 
 pub use message::{MessageBody, MessageRequest};
 pub use request::{PrewarmBody, WhereRequest, is_in_project};
-pub use session_row::{Held, SessionRow, call};
+pub use session_row::{CacheRow, SessionRow, call, project_of};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]

@@ -116,6 +116,7 @@ pub(super) fn read(limits: &AgentStream, body: &[u8]) -> Result<Read, DecodeErro
         recap: body.recap.and_then(state::read),
         on_busy: Some(OnBusy::Interrupt),
         details: true,
+        in_session: true,
         ..RunOptions::default()
     };
     Ok(Read { ask: Ask::message(message), session, screen, earlier, options })

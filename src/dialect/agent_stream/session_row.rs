@@ -5,6 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::request::is_in_project;
 use super::state;
 use crate::chat::day::rfc3339;
 use crate::chat::place::Place;
@@ -62,42 +63,44 @@ struct Metadata<'a> {
     /// What is at hand of its place; only where data is loaded ahead.
     #[serde(rename = "locationContextCache", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    location: Option<Held>,
+    location: Option<CacheRow>,
     /// What is at hand of the things that belong to its focus; only there.
     #[serde(rename = "linkedEntitiesCache", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    linked: Option<Held>,
+    linked: Option<CacheRow>,
 }
 
 /// Data that is at hand: never what it is.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentSessionCache)]
-pub struct Held {
+pub struct CacheRow {
     /// What it is of.
     cache_key: String,
     /// Since when it is at hand, in milliseconds since the Unix epoch.
     loaded_at: i64,
 }
 
-impl Held {
+impl CacheRow {
     /// What is at hand of `place`.
     pub fn location(place: &Place, loaded_at: i64) -> Self {
-        let entity = entity_id(place).unwrap_or("global");
+        let of_focus = || project_of(place).filter(|_| is_in_project(&place.context_type));
+        let entity = entity_id(place).map(str::to_owned).or_else(of_focus).unwrap_or_else(|| "global".to_owned());
         Self { cache_key: format!("location:{}:{entity}", place.context_type), loaded_at }
     }
 
     /// What is at hand of the things that belong to the focus of `place`.
     pub fn linked(place: &Place, loaded_at: i64) -> Self {
         let text = |name: &str| place.focus.as_ref().and_then(|focus| focus.text(name)).unwrap_or_default();
-        let cache_key = format!("linked:{}:{}:{}", text("projectId"), text("focusType"), text("focusEntityId"));
+        let project = project_of(place).unwrap_or_default();
+        let cache_key = format!("linked:{project}:{}:{}", text("focusType"), text("focusEntityId"));
         Self { cache_key, loaded_at }
     }
 }
 
 impl<'a> SessionRow<'a> {
     /// The row with what is at hand of its place.
-    pub fn holding(mut self, location: Option<Held>, linked: Option<Held>) -> Self {
+    pub fn holding(mut self, location: Option<CacheRow>, linked: Option<CacheRow>) -> Self {
         self.agent_metadata.location = location;
         self.agent_metadata.linked = linked;
         self
@@ -141,6 +144,12 @@ impl<'a> SessionRow<'a> {
             updated_at: rfc3339(session.updated_at_ms),
         }
     }
+}
+
+/// The project of a place: what its user looks at says so first.
+pub fn project_of(place: &Place) -> Option<String> {
+    let of_focus = place.focus.as_ref().and_then(|focus| focus.text("projectId"));
+    of_focus.or_else(|| entity_id(place).map(str::to_owned))
 }
 
 fn entity_id(place: &Place) -> Option<&str> {

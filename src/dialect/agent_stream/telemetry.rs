@@ -27,8 +27,8 @@ pub(super) fn tell(observation: &Observation, origin: Option<&CallOrigin>, out: 
                 "success": error.is_none(),
                 "source": Origin::of(origin).source,
             });
-            if let Some(error) = observation.error() {
-                data["errorType"] = json!(error_type(error));
+            if let Some(error) = error {
+                data["errorType"] = json!(error_type(*error));
             }
             write(out, &Frame::Telemetry { event: "tool_execution", data });
         }

@@ -3,9 +3,11 @@
 use utoipa::OpenApi;
 
 use super::AgentStream;
-use super::encoder::{AgentStreamEncoder, refusal};
+use super::encoder::{AgentStreamEncoder, NO_ACCESS, NOT_LOADED, refusal};
 use super::request::{Body, Read, read};
 use crate::chat::approval::DecisionRule;
+use crate::chat::failure::FailureCode;
+use crate::chat::input::Screen;
 use crate::chat::session::Session;
 use crate::dialect::asked::{Asked, ConversationRef, Question, Shape, What};
 use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
@@ -48,7 +50,11 @@ impl Dialect for AgentStream {
         let Read { ask, session, screen, earlier, options } = read(self, request.body)?;
         let conversation = match session {
             Some(id) => ConversationRef::Existing(id),
-            None => ConversationRef::Ahead,
+            None => ConversationRef::Id(None),
+        };
+        let context_type = match &screen {
+            Screen::Type(name) => name.clone(),
+            Screen::OfConversation | Screen::Page { .. } => String::new(),
         };
         Ok(Asked {
             what: What::Answer(Question { earlier, ..Question::new(ask, screen) }),
@@ -57,13 +63,17 @@ impl Dialect for AgentStream {
             options,
             mark: "agent-stream".to_owned(),
             shape: Shape::Stream,
-            reply: Box::new(Frames(None)),
+            reply: Box::new(Frames { session: None, context_type }),
         })
     }
 }
 
 /// A stream of frames, which tells of its session.
-struct Frames(Option<Session>);
+struct Frames {
+    session: Option<Session>,
+    /// Where the request says that its user is.
+    context_type: String,
+}
 
 impl Reply for Frames {
     fn wants_session(&self) -> bool {
@@ -71,19 +81,20 @@ impl Reply for Frames {
     }
 
     fn learn(&mut self, session: Session) {
-        self.0 = Some(session);
+        self.session = Some(session);
     }
 
     fn encoder(&mut self, _of: RunIds, _at: Position) -> Box<dyn Encoder> {
-        Box::new(AgentStreamEncoder::new(self.0.clone()))
+        Box::new(AgentStreamEncoder::new(self.session.clone()))
     }
 
     fn refused(&mut self, refused: &Refusal<'_>) -> RefusalResponse {
-        match refused.why {
-            RefusalReason::NoSuchConversation => {
-                RefusalResponse::Stream(refusal("Session not found.", "session_not_found"))
-            }
-            _ => RefusalResponse::AsUsual,
-        }
+        let (words, code) = match refused.why {
+            RefusalReason::NoSuchConversation => ("Session not found.", "session_not_found"),
+            RefusalReason::DataDenied => (NO_ACCESS, FailureCode::DataDenied.name()),
+            RefusalReason::DataUnavailable => (NOT_LOADED, FailureCode::DataUnavailable.name()),
+            _ => return RefusalResponse::AsUsual,
+        };
+        RefusalResponse::Stream(refusal(&self.context_type, words, code))
     }
 }

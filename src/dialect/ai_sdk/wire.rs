@@ -162,6 +162,8 @@ impl Reply for UiMessages {
             | RefusalReason::NoSuchAssistant
             | RefusalReason::NoSuchApproval
             | RefusalReason::NoSuchConversation
+            | RefusalReason::DataDenied
+            | RefusalReason::DataUnavailable
             | RefusalReason::OtherCall
             | RefusalReason::AlreadyDecided
             | RefusalReason::Expired

@@ -116,6 +116,8 @@ impl Reply for Frames {
             | RefusalReason::NoSuchMessage
             | RefusalReason::NothingToRepeat
             | RefusalReason::NoSuchConversation
+            | RefusalReason::DataDenied
+            | RefusalReason::DataUnavailable
             | RefusalReason::Other => return RefusalResponse::AsUsual,
         };
         RefusalResponse::Stream(encoder::refusal(words))

@@ -7,15 +7,17 @@ use axum::response::{IntoResponse, Response};
 use super::sessions::{no_such_session, parse};
 use super::views::{Data, PrewarmData, Prewarmed};
 use crate::agent::ports::data::Warm;
+use crate::agent::ports::places::Opening;
+use crate::chat::ids::ConversationId;
 use crate::chat::input::Screen;
 use crate::chat::place::Place;
-use crate::dialect::agent_stream::{Held, PrewarmBody, WhereRequest, is_in_project};
+use crate::dialect::agent_stream::{CacheRow, PrewarmBody, WhereRequest, is_in_project, project_of};
 use crate::http::Services;
 use crate::http::auth::Authenticated;
 use crate::http::body::Taken;
 use crate::http::conversations::failed;
 use crate::http::problem::Problem;
-use crate::runs::WarmSlot;
+use crate::runs::{ComingRun, WarmSlot};
 
 /// The slot of the things that belong to a focus. Every other one is of the place itself.
 const LINKED: &str = "linked";
@@ -57,34 +59,45 @@ pub(in crate::http) async fn prewarm(
         }
         None => {
             let place = Place::begun(context_type(&screen)?, &update);
-            if is_in_project(&place.context_type) && place.entity.is_none() {
+            if lacks_project(&place) {
                 return Ok(Json(Data::new(PrewarmData::missing_entity())).into_response());
             }
             // Its focus is the business of its first message.
             let made = Place { focus: None, ..place.clone() };
-            let (id, created) = services.places.open_ahead(owner, &made).await.map_err(failed)?;
-            (id, created, place)
+            match services.places.ahead(owner, &made).await.map_err(failed)? {
+                Some(id) => (id, false, place),
+                None => {
+                    let id = ConversationId::fresh();
+                    services.places.open(owner, &id, &made, Opening::Ahead).await.map_err(failed)?;
+                    (id, true, place)
+                }
+            }
         }
     };
-    let screen = Screen::Type(place.context_type.clone());
-    let slots = services.runs.warm(&caller, &id, &screen, (Some(&place), None)).await?;
+    let coming = ComingRun { conversation: &id, place: Some(&place), context: None };
+    let slots = services.runs.warm(&caller, &Screen::Type(place.context_type.clone()), coming).await?;
     let session = services.sessions.session(owner, &id).await.map_err(failed)?.ok_or_else(no_such_session)?;
     let (linked, location): (Vec<&WarmSlot>, Vec<&WarmSlot>) = slots.iter().partition(|slot| slot.slot == LINKED);
     let prewarmed = Prewarmed {
         warmed: slots.iter().any(|slot| matches!(slot.warm, Warm::Loaded { .. })),
         created,
-        lacks_entity: is_in_project(&place.context_type) && place.entity.is_none(),
-        location: newest(&location).map(|at_ms| Held::location(&place, at_ms)),
-        linked: newest(&linked).map(|at_ms| Held::linked(&place, at_ms)),
+        lacks_entity: lacks_project(&place),
+        location: newest(&location).map(|at_ms| CacheRow::location(&place, at_ms)),
+        linked: newest(&linked).map(|at_ms| CacheRow::linked(&place, at_ms)),
     };
     Ok(Json(Data::new(PrewarmData::from_session(&session, prewarmed))).into_response())
+}
+
+/// Whether a place in a project says of no project.
+fn lacks_project(place: &Place) -> bool {
+    is_in_project(&place.context_type) && project_of(place).is_none()
 }
 
 /// Since when the newest of these is at hand.
 fn newest(slots: &[&WarmSlot]) -> Option<i64> {
     let at = slots.iter().filter_map(|slot| match slot.warm {
         Warm::Loaded { at_ms } | Warm::Kept { at_ms } => Some(at_ms),
-        Warm::Nothing | Warm::Failed => None,
+        Warm::Nothing | Warm::Failed(_) => None,
     });
     at.max()
 }

@@ -12,7 +12,7 @@ use crate::chat::message::{Author, Message};
 use crate::chat::run::RunState;
 use crate::chat::session::Session;
 use crate::chat::tool::ToolResult;
-use crate::dialect::agent_stream::{Held, SessionRow, call};
+use crate::dialect::agent_stream::{CacheRow, SessionRow, call};
 
 /// Messages of a session that are shown, the newest.
 const SHOWN: usize = 400;
@@ -149,8 +149,8 @@ pub(super) struct Prewarmed {
     pub(super) warmed: bool,
     pub(super) created: bool,
     pub(super) lacks_entity: bool,
-    pub(super) location: Option<Held>,
-    pub(super) linked: Option<Held>,
+    pub(super) location: Option<CacheRow>,
+    pub(super) linked: Option<CacheRow>,
 }
 
 const MISSING_ENTITY: &str = "missing_entity";

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use super::{Problem, SOON_S};
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::conversations::{ExportError, PageError};
+use crate::agent::ports::data::NotLoaded;
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::quotas::OverQuota;
 use crate::agent::ports::store::BeginError;
@@ -97,7 +98,9 @@ impl From<StartError> for Problem {
                 let detail = format!("this request began the run {run}: {}", problem.detail);
                 Self { detail, ..problem }.about(run, None)
             }
-            StartError::Failed => Self::internal(),
+            StartError::NotLoaded(NotLoaded::Denied) => Self::forbidden(error.to_string()),
+            StartError::NotLoaded(NotLoaded::NotThere) => Self::not_found(&error.to_string()),
+            StartError::NotLoaded(NotLoaded::Failed) | StartError::Failed => Self::internal(),
         }
     }
 }

@@ -346,7 +346,8 @@ mod tests {
                     }))
                 }
             ),
-            (text(), any::<u64>(), proptest::option::of(text())).prop_map(|(name, duration_ms, error)| {
+            (text(), any::<u64>(), any::<bool>()).prop_map(|(name, duration_ms, is_error)| {
+                let error = is_error.then_some(CallError::BadArguments);
                 AgentEvent::Observed(Box::new(Observation::Called { id: name.clone(), tool: name, duration_ms, error }))
             }),
             (text(), json()).prop_map(|(kind, payload)| {

@@ -6,7 +6,7 @@ use super::SqlStore;
 use super::names::keep_names;
 use super::views::find_head;
 use crate::agent::ports::conversations::ConversationHead;
-use crate::agent::ports::places::{Changes, PlaceStore};
+use crate::agent::ports::places::{Changes, Opening, PlaceStore};
 use crate::agent::ports::store::{Left, StateLeft};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
@@ -37,9 +37,9 @@ impl PlaceStore for SqlStore {
         owner: &Owner,
         id: &ConversationId,
         place: &Place,
-        title: Option<&str>,
+        opening: Opening<'_>,
     ) -> Result<ConversationHead, StoreError> {
-        attempt("open a conversation", self.try_open(&owner.into(), id, place, title)).await
+        attempt("open a conversation", self.try_open(&owner.into(), id, place, opening)).await
     }
 
     async fn head(&self, owner: &Owner, id: &ConversationId) -> Result<Option<ConversationHead>, StoreError> {
@@ -55,12 +55,12 @@ impl PlaceStore for SqlStore {
         attempt("change a conversation", self.try_change(&owner.into(), id, changes)).await
     }
 
-    async fn open_ahead(&self, owner: &Owner, place: &Place) -> Result<(ConversationId, bool), StoreError> {
-        attempt("open a conversation", self.try_open_ahead(&owner.into(), place)).await
+    async fn ahead(&self, owner: &Owner, place: &Place) -> Result<Option<ConversationId>, StoreError> {
+        attempt("find a conversation", self.try_ahead(&owner.into(), place)).await
     }
 
-    async fn take_ahead(&self, owner: &Owner, place: &Place) -> Result<Option<ConversationId>, StoreError> {
-        attempt("find a conversation", self.try_take_ahead(&owner.into(), place)).await
+    async fn take_ahead(&self, owner: &Owner, id: &ConversationId) -> Result<bool, StoreError> {
+        attempt("take a conversation", self.try_take_ahead(&owner.into(), id)).await
     }
 }
 
@@ -70,47 +70,61 @@ impl SqlStore {
         scope: &Scope,
         id: &ConversationId,
         place: &Place,
-        title: Option<&str>,
+        opening: Opening<'_>,
     ) -> Result<ConversationHead, Fault> {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
-        insert(&mut transaction, (scope, id), place, (title, false), self.clock.now_ms()).await?;
+        let (title, is_ahead) = match opening {
+            Opening::Named { title } => (title, false),
+            Opening::Ahead => (None, true),
+        };
+        query(
+            "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, title, place, ahead)
+             VALUES ($1, $2, $3, $4, 1, $5, $6, $7)",
+        )
+        .bind((scope, id.as_str(), self.clock.now_ms(), title.map(storable), encode_place(place)?, i64::from(is_ahead)))
+        .execute(&mut transaction)
+        .await?;
+        query(
+            "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND conversation IN (
+                 SELECT conversation FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1
+                 ORDER BY opened_at DESC, conversation DESC LIMIT 1000 OFFSET $3)",
+        )
+        .bind((scope, MAX_UNUSED))
+        .execute(&mut transaction)
+        .await?;
         let head = find_head(&mut transaction, scope, id).await?.ok_or(RecordError::Kind)?;
         transaction.commit().await?;
         Ok(head)
     }
 
-    async fn try_open_ahead(&self, scope: &Scope, place: &Place) -> Result<(ConversationId, bool), Fault> {
-        let mut transaction = self.database.write(Reach::User(scope)).await?;
-        let now = self.clock.now_ms();
-        if let Some(found) = ahead(&mut transaction, scope, place, now).await? {
-            return Ok((found, false));
-        }
-        let id = ConversationId::fresh();
-        insert(&mut transaction, (scope, &id), place, (None, true), now).await?;
-        transaction.commit().await?;
-        Ok((id, true))
-    }
-
-    async fn try_take_ahead(&self, scope: &Scope, place: &Place) -> Result<Option<ConversationId>, Fault> {
-        let now = self.clock.now_ms();
-        // Mostly there is none, and then nothing is written.
-        if ahead(&mut self.database.read(Reach::User(scope)).await?, scope, place, now).await?.is_none() {
-            return Ok(None);
-        }
-        let mut transaction = self.database.write(Reach::User(scope)).await?;
-        while let Some(found) = ahead(&mut transaction, scope, place, now).await? {
-            let taken = query(
-                "UPDATE conversation_state SET ahead = 0
-                 WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND ahead = 1 AND unused = 1",
-            );
-            let taken = taken.bind((scope, found.as_str())).execute(&mut transaction).await?;
-            // Otherwise another message was faster, which is seen in the next round.
-            if taken == 1 {
-                transaction.commit().await?;
-                return Ok(Some(found));
+    async fn try_ahead(&self, scope: &Scope, place: &Place) -> Result<Option<ConversationId>, Fault> {
+        let rows: Vec<(String, Option<String>)> = query(
+            "SELECT conversation, place FROM conversation_state
+             WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND ahead = 1 AND opened_at > $3
+             ORDER BY opened_at DESC, conversation DESC",
+        )
+        .bind((scope, self.clock.now_ms().saturating_sub(AHEAD_MS)))
+        .fetch_all(&mut self.database.reading(Reach::User(scope)).await?)
+        .await?;
+        let entity = |place: &Place| place.entity.as_ref().map(|entity| entity.id.clone());
+        for (id, of) in rows {
+            let of = of.as_deref().map(decode_place).transpose()?;
+            if of.is_some_and(|of| (&of.context_type, entity(&of)) == (&place.context_type, entity(place))) {
+                return Ok(Some(ConversationId::parse(&id).map_err(RecordError::from)?));
             }
         }
         Ok(None)
+    }
+
+    async fn try_take_ahead(&self, scope: &Scope, id: &ConversationId) -> Result<bool, Fault> {
+        let mut transaction = self.database.write(Reach::User(scope)).await?;
+        let taken = query(
+            "UPDATE conversation_state SET ahead = 0
+             WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND ahead = 1 AND unused = 1",
+        );
+        let taken = taken.bind((scope, id.as_str())).execute(&mut transaction).await?;
+        transaction.commit().await?;
+        Ok(taken == 1)
     }
 
     async fn try_head(&self, scope: &Scope, id: &ConversationId) -> Result<Option<ConversationHead>, Fault> {
@@ -161,57 +175,6 @@ impl SqlStore {
         transaction.commit().await?;
         Ok(head)
     }
-}
-
-/// Makes a conversation without a run; of its user's, the newest are kept.
-async fn insert(
-    connection: &mut dyn Connection,
-    (scope, id): (&Scope, &ConversationId),
-    place: &Place,
-    (title, is_ahead): (Option<&str>, bool),
-    now: i64,
-) -> Result<(), Fault> {
-    query(
-        "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, title, place, ahead)
-         VALUES ($1, $2, $3, $4, 1, $5, $6, $7)",
-    )
-    .bind((scope, id.as_str(), now, title.map(storable), encode_place(place)?, i64::from(is_ahead)))
-    .execute(connection)
-    .await?;
-    query(
-        "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND conversation IN (
-             SELECT conversation FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1
-             ORDER BY opened_at DESC, conversation DESC LIMIT 1000 OFFSET $3)",
-    )
-    .bind((scope, MAX_UNUSED))
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// The newest conversation that was made for a first message at `place` and still waits for it.
-async fn ahead(
-    connection: &mut dyn Connection,
-    scope: &Scope,
-    place: &Place,
-    now: i64,
-) -> Result<Option<ConversationId>, Fault> {
-    let rows: Vec<(String, Option<String>)> = query(
-        "SELECT conversation, place FROM conversation_state
-         WHERE tenant = $1 AND user_id = $2 AND unused = 1 AND ahead = 1 AND opened_at > $3
-         ORDER BY opened_at DESC, conversation DESC",
-    )
-    .bind((scope, now.saturating_sub(AHEAD_MS)))
-    .fetch_all(connection)
-    .await?;
-    let entity = |place: &Place| place.entity.as_ref().map(|entity| entity.id.clone());
-    for (id, of) in rows {
-        let of = of.as_deref().map(decode_place).transpose()?;
-        if of.is_some_and(|of| (&of.context_type, entity(&of)) == (&place.context_type, entity(place))) {
-            return Ok(Some(ConversationId::parse(&id).map_err(RecordError::from)?));
-        }
-    }
-    Ok(None)
 }
 
 /// What a run begins with of the state of its conversation.

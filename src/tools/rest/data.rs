@@ -13,6 +13,8 @@ use async_trait::async_trait;
 use moka::Expiry;
 use moka::future::Cache;
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
 
 use super::projection::Projection;
 use super::request::{Filled, RestRequest};
@@ -66,6 +68,8 @@ pub struct Loaders {
     generations: Mutex<HashMap<String, u64>>,
     /// The same of each user, for all replicas.
     changes: Arc<dyn DataChanges>,
+    /// Notes of changes that are being kept.
+    notes: TaskTracker,
     clock: Arc<dyn Clock>,
 }
 
@@ -98,6 +102,8 @@ impl Failure {
                 404 => NotLoaded::NotThere,
                 _ => NotLoaded::Failed,
             },
+            // What a client says of its place cannot be the name of anything.
+            Self::Call(ToolError::BadParams(_)) => NotLoaded::NotThere,
             Self::Shared(shared) => shared.why(),
             Self::Template(_) | Self::Call(_) | Self::TooLarge(_) => NotLoaded::Failed,
         }
@@ -137,22 +143,34 @@ impl Loaders {
             Ok((loader.name.clone(), (loader, backend)))
         });
         let by_name = by_name.collect::<Result<_, UnknownBackend>>()?;
-        Ok(Self { by_name, kept, generations: Mutex::default(), changes, clock })
+        Ok(Self { by_name, kept, generations: Mutex::default(), changes, notes: TaskTracker::new(), clock })
     }
 
-    /// What was loaded with one of `tags` is not used any more: of anybody here, and of `owner` elsewhere.
+    /// A write begins: what was loaded with one of `tags` is not used any more, of anybody here, and of `owner` elsewhere.
     pub async fn stale(&self, owner: &Owner, tags: &[String]) {
-        if tags.is_empty() {
-            return;
-        }
-        self.stale_here(tags);
-        if let Err(error) = self.changes.data_changes(owner, tags).await {
-            tracing::warn!(error = %Causes(&error), "other replicas may show for a while what a write has changed");
+        if !tags.is_empty() {
+            self.stale_here(tags);
+            note(&*self.changes, owner, tags).await;
         }
     }
 
-    /// What was loaded here with one of `tags` is not used any more.
-    pub fn stale_here(&self, tags: &[String]) {
+    /// The same when the write is over. Nothing waits for the note: what came of the write must not be lost meanwhile.
+    pub fn stale_again(&self, owner: &Owner, tags: &[String]) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !tags.is_empty() {
+            self.stale_here(tags);
+            let (changes, owner, tags) = (self.changes.clone(), owner.clone(), tags.to_vec());
+            self.notes.spawn_on(async move { note(&*changes, &owner, &tags).await }, &runtime);
+        }
+    }
+
+    /// Returns when all that was noted is kept.
+    pub async fn close(&self) {
+        self.notes.close();
+        self.notes.wait().await;
+    }
+
+    fn stale_here(&self, tags: &[String]) {
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         for tag in tags {
             *generations.entry(tag.clone()).or_default() += 1;
@@ -235,6 +253,12 @@ impl Loaders {
     }
 }
 
+async fn note(changes: &dyn DataChanges, owner: &Owner, tags: &[String]) {
+    if let Err(error) = changes.data_changes(owner, tags).await {
+        tracing::warn!(error = %Causes(&error), "other replicas may show for a while what a write has changed");
+    }
+}
+
 #[async_trait]
 impl DataLoader for Loaders {
     async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded {
@@ -260,8 +284,10 @@ impl DataLoader for Loaders {
             Ok(Some((kept, false))) => Warm::Kept { at_ms: kept.at_ms },
             Ok(None) => Warm::Nothing,
             Err(failure) => {
-                tracing::debug!(loader.name = loader, error = %Causes(&failure), "data was not loaded ahead");
-                Warm::Failed
+                // A backend's words may be a user's data.
+                let why = failure.why();
+                tracing::debug!(loader.name = loader, ?why, "data was not loaded ahead");
+                Warm::Failed(why)
             }
         }
     }

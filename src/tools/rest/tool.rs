@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use tokio::runtime::Handle;
 
 use super::answer::{self, Answer};
 use super::arguments::Arguments;
@@ -119,7 +118,7 @@ impl Tool for RestTool {
             }
             None => self.backend.read(cx.caller, sent, wanted, made).await,
         };
-        stale.after().await;
+        drop(stale);
         match effect {
             Effect::Read => Ok(output?),
             Effect::Write => self.written(output),
@@ -161,36 +160,22 @@ impl Tool for RestTool {
 
 /// Makes loaded data stale once more when a write is over, also one that is dropped.
 struct Stale<'a> {
-    loaders: &'a Arc<Loaders>,
+    loaders: &'a Loaders,
     owner: &'a Owner,
     tags: &'a [String],
-    is_told: bool,
 }
 
 impl<'a> Stale<'a> {
     /// The write begins.
-    async fn before(loaders: &'a Arc<Loaders>, owner: &'a Owner, tags: &'a [String]) -> Self {
+    async fn before(loaders: &'a Loaders, owner: &'a Owner, tags: &'a [String]) -> Self {
         loaders.stale(owner, tags).await;
-        Self { loaders, owner, tags, is_told: tags.is_empty() }
-    }
-
-    /// The write is over.
-    async fn after(mut self) {
-        self.loaders.stale(self.owner, self.tags).await;
-        self.is_told = true;
+        Self { loaders, owner, tags }
     }
 }
 
 impl Drop for Stale<'_> {
     fn drop(&mut self) {
-        if self.is_told {
-            return;
-        }
-        self.loaders.stale_here(self.tags);
-        let (loaders, owner, tags) = (self.loaders.clone(), self.owner.clone(), self.tags.to_vec());
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { loaders.stale(&owner, &tags).await });
-        }
+        self.loaders.stale_again(self.owner, self.tags);
     }
 }
 

@@ -63,6 +63,7 @@ async fn what_is_wrong_has_its_status() {
         (body("p404"), 404, "NOT_FOUND", "no such project"),
         (body("p403"), 403, "FORBIDDEN", "not the caller's"),
         (body("p401"), 403, "FORBIDDEN", "nor with this token"),
+        (body(".."), 404, "NOT_FOUND", "nor can there be"),
         (body("p500"), 500, "INTERNAL_ERROR", "the backend is broken"),
         (body("p1"), 500, "INTERNAL_ERROR", "the model has said nothing"),
     ];
@@ -82,4 +83,14 @@ async fn it_is_off_or_limited_like_runs() {
     assert_eq!(ask(&limited, &body("p1")).await.0, 200);
     let (status, answer) = ask(&limited, &body("p1")).await;
     assert_eq!((status, &answer["code"]), (429, &json!("RATE_LIMITED")));
+}
+
+#[tokio::test]
+async fn its_profile_answers_no_user() {
+    let set = set([says("Hello.")], &[]).await;
+    let frames = set.turn(&json!({"message": "Hi", "context_type": "agent_message"})).await;
+    assert_eq!(frames[0]["contextType"], "global");
+    assert!(!set.prompt(0).contains("You only read."), "{}", set.prompt(0));
+    let (_, profiles) = set.ask(Method::GET, "/v1/agent/profiles", None).await;
+    assert!(!profiles.to_string().contains("agent_message"), "{profiles}");
 }

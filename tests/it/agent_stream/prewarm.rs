@@ -1,6 +1,7 @@
 //! Data that is loaded before a message needs it, and the session that waits for its first message.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -72,8 +73,19 @@ async fn a_prewarm_makes_a_session_and_says_what_is_at_hand() {
     }
     let missing = prewarm(&set, &json!({"context_type": "project_audit"})).await;
     assert_eq!(missing, json!({"warmed": false, "reason": "missing_entity"}));
-    let skipped = prewarm(&set, &json!({"context_type": "project", "session_id": row["id"], "entity_id": null})).await;
-    assert_eq!(skipped["locationSkippedReason"], Value::Null, "the session's own is known");
+    let bare = set.ask(Method::POST, "/v1/agent/conversations", Some(&json!({"context_type": "project"}))).await.1;
+    let project = json!({"focusType": "project-wide", "projectId": "p1"});
+    let rows = [
+        (json!({"session_id": row["id"]}), Value::Null, "location:project:p1", "the session's own"),
+        (json!({"session_id": bare["id"], "projectFocus": project}), Value::Null, "location:project:p1", "the focus's"),
+        (json!({"session_id": bare["id"]}), json!("missing_entity"), "", "it has none"),
+    ];
+    for (body, skipped, key, reason) in rows {
+        let data = prewarm(&set, &body).await;
+        assert_eq!(data["locationSkippedReason"], skipped, "{reason}");
+        let cache = data["session"]["agent_metadata"]["locationContextCache"]["cacheKey"].clone();
+        assert_eq!(cache.as_str().unwrap_or_default(), key, "{reason}");
+    }
     let (_, body) = set.ask(Method::GET, "/api/agent/stream", None).await;
     assert_eq!(body["data"]["sessions"], json!([]), "no list has them");
 }
@@ -211,5 +223,37 @@ async fn a_write_in_one_replica_is_seen_in_the_other() {
     let message = with(p1(), &json!({"message": "Add one", "session_id": id}));
     let text = other.post_as(&token, &message).await.text().await.unwrap();
     assert!(text.contains("Done."), "{text}");
-    assert_eq!(warm(&one, Some(&id)).await["warmed"], true, "it was changed over there");
+    // The note of a write is kept beside its run.
+    eventually("the change", async || (warm(&one, Some(&id)).await["warmed"] == true).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_refused_takes_no_session_and_one_that_is_repeated_finds_its_run() {
+    let down = Arc::new(AtomicBool::new(false));
+    let is_down = down.clone();
+    let backend = Upstream::choosing(move |request| match is_down.load(Ordering::Relaxed) {
+        true => Some(Answer::status(500, "application/json", "{}")),
+        false => project(request),
+    });
+    let write = calls("c1", "create_onto_task", &json!({"title": "Water", "project_id": "p1"}));
+    let model = Upstream::script([write, says("Done.")].map(Script::answer)).await;
+    let set = Set::over(model, backend.await, &[]).await;
+    let made = prewarm(&set, &p1()).await["session"]["id"].clone();
+    // What is at hand by then is dropped, so that it has to be asked for.
+    set.app().beside("INSERT INTO data_changes (tenant, user_id, tag, changed_at) SELECT tenant, user_id, 'ontology', 1 FROM conversation_state").await;
+    let send = async || {
+        let body = with(p1(), &json!({"message": "Add one"}));
+        let request = set.app().http.post(set.app().url("/api/agent/stream")).bearer_auth(&set.app().token);
+        let response = request.header("idempotency-key", "k1").json(&body).send().await.unwrap();
+        super::read(&response.text().await.unwrap())
+    };
+    down.store(true, Ordering::Relaxed);
+    assert_eq!(frame(&send().await, "error")["code"], "data_unavailable");
+    down.store(false, Ordering::Relaxed);
+    let frames = send().await;
+    assert_eq!(session(&frames), &made, "it waits on");
+    down.store(true, Ordering::Relaxed);
+    let again = send().await;
+    assert_eq!((session(&again), super::text(&again).as_str()), (&made, "Done."), "it asks nobody");
+    assert_eq!(set.s.model.requests().len(), 2);
 }

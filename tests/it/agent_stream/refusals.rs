@@ -76,10 +76,23 @@ async fn a_project_that_cannot_be_had_ends_the_turn_before_a_model_is_asked() {
     ] {
         let frames = set.turn(&json!({"message": "a", "context_type": "project", "entity_id": entity})).await;
         assert_eq!(types(&frames), ["agent_state", "error", "done"], "{entity}");
+        assert_eq!(frames[0]["contextType"], "project");
         assert_eq!((&frames[1]["error"], &frames[1]["code"]), (&json!(words), &json!(code)));
         assert_eq!((&frames[2]["finished_reason"], &frames[2]["usage"]["total_tokens"]), (&json!("error"), &json!(0)));
     }
     assert!(set.s.model.requests().is_empty(), "no model is asked");
+    let rows = async |table: &str| set.ask(Method::GET, table, None).await.1;
+    assert_eq!(rows("/api/agent/stream").await["data"]["sessions"], json!([]), "no session is left behind");
     let frames = set.turn(&json!({"message": "a", "context_type": "project", "entity_id": "p1"})).await;
     assert_eq!(super::text(&frames), "Welcome.", "and the next turn works");
+
+    let id = super::frame(&frames, "session")["session"]["id"].clone();
+    let path = format!("/api/agent/stream?session_id={}", id.as_str().unwrap());
+    let before = rows(&path).await;
+    let focus = json!({"focusType": "project-wide", "projectId": "p404"});
+    let away = json!({"message": "b", "session_id": id, "context_type": "project", "entity_id": "p404", "projectFocus": focus});
+    assert_eq!(types(&set.turn(&away).await), ["agent_state", "error", "done"]);
+    assert_eq!(rows(&path).await, before, "the session stays as it was");
+    let loads = set.lines().iter().filter(|line| *line == "GET /api/onto/projects/p1").count();
+    assert_eq!(loads, 1, "what is loaded first is not loaded again");
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Set, frame, read, types};
-use crate::support::model::{calls, says, turn};
+use super::{Set, frame, project, read, types};
+use crate::support::model::{Script, calls, says, turn};
+use crate::support::upstream::{Answer, Upstream};
 
 fn told<'a>(frames: &'a [Value], event: &str) -> Vec<&'a Value> {
     frames.iter().filter(|frame| frame["event"] == event).map(|frame| &frame["data"]).collect()
@@ -18,7 +19,21 @@ async fn a_developer_is_told_how_a_turn_is_carried_out() {
         .call("c2", "fly", &json!({}))
         .call("c4", "list_onto_tasks", &json!({"limit": "many"}))
         .done();
-    let set = Set::playing([first, plan, says("Done."), says("Hello.")]).await;
+    let look =
+        json!({"type": "research", "executorRequired": true, "description": "Look", "tools": ["list_onto_tasks"]});
+    let task = calls("c5", "agent_create_plan", &json!({"objective": "Ask", "plan": {"steps": [look]}}));
+    let executor = says(r#"{"success": true, "data": {}}"#);
+    // A backend that gives the token away.
+    let backend = Upstream::choosing(|request| match request.path.as_str() {
+        "/api/onto/projects/p1" => {
+            let told = request.header("authorization").unwrap().to_owned();
+            let project = json!({"data": {"project": {"id": "p1", "name": "Garden", "description": told}}});
+            Some(Answer::ok("application/json", project.to_string()))
+        }
+        _ => project(request),
+    });
+    let turns = [first, plan, task, executor, says("Done."), says("Hello.")].map(Script::answer);
+    let set = Set::over(Upstream::script(turns).await, backend.await, &[]).await;
     let token = set.app().token_of("dev", None, &["developer"]);
     let focus = json!({"focusType": "project-wide", "projectId": "p1", "projectName": "Garden"});
     let body = json!({"message": "What is there?", "context_type": "project", "projectFocus": focus});
@@ -39,7 +54,10 @@ async fn a_developer_is_told_how_a_turn_is_carried_out() {
     });
     assert_eq!(selection, [&expected]);
     let debug = &frame(&frames, "debug_context")["debug"];
+    assert!(set.prompt(0).contains("description: Bearer [redacted]"), "{}", set.prompt(0));
     assert_eq!(debug["systemPrompt"], set.prompt(0));
+    let debugs = frames.iter().filter(|frame| frame["type"] == "debug_context").count();
+    assert_eq!(debugs, 1, "the prompts of executors are not told");
     let names: Vec<&str> =
         debug["availableTools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, offered);
@@ -65,6 +83,7 @@ async fn a_developer_is_told_how_a_turn_is_carried_out() {
         json!(["list_onto_tasks", true, null, "planner"]),
         json!(["list_onto_tasks", false, "validation_error", "planner"]),
         json!(["list_onto_tasks", true, null, "plan_step"]),
+        json!(["agent_create_plan", true, null, "planner"]),
         json!(["agent_create_plan", true, null, "planner"]),
     ];
     assert_eq!(made, expected);

@@ -217,3 +217,26 @@ async fn a_second_message_takes_the_place_of_the_first() {
     let cut_off = rows.iter().find(|row| row["message_type"] == "assistant_interrupted").unwrap();
     assert_eq!(cut_off["metadata"]["interrupted_reason"], "superseded");
 }
+
+#[tokio::test]
+async fn the_call_behind_the_last_one_that_is_allowed_ends_the_turn() {
+    let many = |from: u32, to: u32| {
+        let calls = (from..=to).fold(turn().text("Looking. "), |script, nth| {
+            script.call(&format!("c{nth}"), "list_onto_tasks", &json!({"limit": nth}))
+        });
+        calls.done()
+    };
+    let set = Set::playing([many(1, 39), many(40, 40), many(41, 41), many(1, 40), says("Done.")]).await;
+    let frames = set.turn(&json!({"message": "Look"})).await;
+    let asked = set.lines().iter().filter(|line| line.starts_with("GET /rest/v1/onto_tasks")).count();
+    assert_eq!(asked, 40, "the 41st is not made");
+    let (error, done) = (frame(&frames, "error"), frame(&frames, "done"));
+    assert_eq!((&error["code"], &done["finished_reason"]), (&json!("tool_call_limit"), &json!("error")));
+    let results: Vec<&Value> = frames.iter().filter(|frame| frame["type"] == "tool_result").collect();
+    let failed = results.iter().filter(|frame| frame["result"]["success"] == false).count();
+    assert_eq!((results.len(), failed), (40, 0));
+    let id = &frame(&frames, "session")["session"]["id"];
+    let frames = set.turn(&json!({"message": "Once more", "session_id": id})).await;
+    assert_eq!(text(&frames), "Looking. Done.", "40 are fine, and what was said and done is kept");
+    assert!(set.s.last_asked().iter().any(|message| message["content"] == "Looking. "), "{:#?}", set.s.last_asked());
+}

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::names::{MOST_NAMES, Name};
+use switchboard::agent::ports::places::Opening;
 use switchboard::agent::ports::store::{NewRun, Question, RunEnd, StateLeft};
 use switchboard::agent::ports::summaries::{HistoryBound, Keep, KeptSummary};
+use switchboard::chat::ids::ConversationId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::place::{Entity, Place};
 use switchboard::chat::run::RunState;
@@ -145,18 +147,25 @@ pub async fn what_was_made_for_a_first_message_is_found_once(database: &impl Dat
         Place { context_type: "project".to_owned(), entity, focus: None }
     };
     let (here, there) = (place(Some("p1")), place(None));
-    let (made, is_new) = stores[0].open_ahead(&owner, &here).await.unwrap();
-    assert!(is_new);
-    assert_eq!(stores[1].open_ahead(&owner, &here).await.unwrap(), (made.clone(), false));
-    assert_eq!(stores[1].take_ahead(&owner, &there).await.unwrap(), None, "another place");
+    let open = async |id: &str, opening| {
+        let id = ConversationId::parse(id).unwrap();
+        stores[0].open(&owner, &id, &here, opening).await.unwrap();
+        id
+    };
+    open("c0", Opening::Named { title: None }).await;
+    assert_eq!(stores[1].ahead(&owner, &here).await.unwrap(), None, "its client names it");
+    let (older, newer) = (open("c1", Opening::Ahead).await, open("c2", Opening::Ahead).await);
+    assert_eq!(stores[1].ahead(&owner, &here).await.unwrap(), Some(newer.clone()), "the newest");
+    assert_eq!(stores[1].ahead(&owner, &there).await.unwrap(), None, "another place");
     for other in Room::strangers().into_iter().filter(|other| other.owner != owner) {
-        assert_eq!(stores[0].take_ahead(&other.owner, &here).await.unwrap(), None);
+        assert_eq!(stores[0].ahead(&other.owner, &here).await.unwrap(), None);
+        assert!(!stores[0].take_ahead(&other.owner, &newer).await.unwrap());
     }
-    let wants = (0..20).map(|nth: usize| stores[nth % 2].take_ahead(&owner, &here));
-    let found: Vec<_> = futures::future::join_all(wants).await.into_iter().filter_map(Result::unwrap).collect();
-    assert_eq!(found, [made.clone()], "one message finds it");
-    assert!(stores[0].head(&owner, &made).await.unwrap().is_some());
-    let (late, _) = stores[0].open_ahead(&owner, &here).await.unwrap();
+    let wants = (0..20).map(|nth: usize| stores[nth % 2].take_ahead(&owner, &newer));
+    let taken = futures::future::join_all(wants).await.into_iter().filter(|taken| *taken.as_ref().unwrap());
+    assert_eq!(taken.count(), 1, "one message finds it");
+    assert!(stores[0].head(&owner, &newer).await.unwrap().is_some());
+    assert_eq!(stores[0].ahead(&owner, &here).await.unwrap(), Some(older));
     clock.advance_ms(60_000);
-    assert_eq!(stores[0].take_ahead(&owner, &here).await.unwrap(), None, "after a minute nobody looks for {late}");
+    assert_eq!(stores[0].ahead(&owner, &here).await.unwrap(), None, "after a minute nobody looks for it");
 }

@@ -49,6 +49,7 @@ fn profile() -> Profile {
         bounds: ProfileBounds::default(),
         face: Face::default(),
         is_page: false,
+        is_internal: false,
         diagnostics: Diagnostics::default(),
         reply_language: None,
         shows_thinking: false,
