@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::lenient::structure;
+use crate::agent::lenient::{line, structure};
 use crate::chat::clarification::Clarification;
 
 /// From here on enough was said, in hundredths.
@@ -123,8 +123,8 @@ impl Gate {
         if answer.get("hasSufficientContext") == Some(&Value::Bool(true)) {
             return Some(Vec::new());
         }
-        let questions =
-            answer.get("clarifyingQuestions")?.as_array()?.iter().filter_map(Value::as_str).filter_map(line);
+        let questions = answer.get("clarifyingQuestions")?.as_array()?.iter();
+        let questions = questions.filter_map(|question| line(question, QUESTION_CHARS));
         let questions: Vec<String> = questions.take(self.questions).collect();
         (!questions.is_empty()).then_some(questions)
     }
@@ -133,13 +133,6 @@ impl Gate {
 /// What is kept of a message for the next round.
 pub fn kept(message: &str) -> String {
     message.trim().chars().take(SAID_CHARS).collect()
-}
-
-/// A text on one line, of bounded length; `None` where there is nothing in it.
-fn line(text: &str) -> Option<String> {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().filter(|letter| !letter.is_control()).take(QUESTION_CHARS).collect();
-    (!line.is_empty()).then_some(line)
 }
 
 /// The words of a text in small letters, one blank between them.

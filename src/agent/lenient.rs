@@ -1,4 +1,4 @@
-//! JSON in a model's answer, read leniently: fences and words around it do not matter.
+//! JSON in a model's answer, read leniently: fences and words around it do not matter, nor line ends in its texts.
 
 use serde_json::Value;
 
@@ -20,6 +20,13 @@ pub fn structure(text: &str) -> Option<Value> {
             json::value(&text[start..=end]).ok().filter(is_structure)
         })
         .next()
+}
+
+/// A text on one line, of so many characters at most; `None` where it is none, or there is nothing in it.
+pub fn line(value: &Value, chars: usize) -> Option<String> {
+    let line = value.as_str()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|letter| !letter.is_control()).take(chars).collect();
+    (!line.is_empty()).then_some(line)
 }
 
 #[cfg(test)]

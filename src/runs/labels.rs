@@ -81,17 +81,8 @@ impl Labelling {
         }
         let messages: Vec<Message> = runs.into_iter().flat_map(|run| run.messages).collect();
         let at_ms = self.agent.clock.now_ms();
-        let mut call = labelling(model, &messages);
-        let made = tokio::select! {
-            biased;
-            () = self.draining.cancelled() => None,
-            made = call.make(&*self.agent.llm) => Some(made),
-        };
-        // Also what cannot be used has been paid for.
-        if let Some((origin, usage)) = call.used() {
-            self.agent.charge(owner, origin, usage).await;
-        }
-        let Some(answer) = made.transpose()? else { return Ok(false) };
+        let answer = self.agent.answer(owner, labelling(model, &messages), self.draining.cancelled()).await?;
+        let Some(answer) = answer else { return Ok(false) };
         let labels = read(&answer, at_ms).ok_or(Failed::Unusable)?;
         self.sessions.label(owner, id, &labels).await?;
         Ok(true)

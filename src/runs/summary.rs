@@ -85,17 +85,8 @@ impl Summaries {
         if self.draining.is_cancelled() || !agent.is_within_budget(owner).await {
             return Ok(None);
         }
-        let mut call = summarising(model, &what, self.history_bytes);
-        let made = tokio::select! {
-            biased;
-            () = self.draining.cancelled() => None,
-            made = call.make(&*agent.llm) => Some(made),
-        };
-        // Also what cannot be used has been paid for.
-        if let Some((origin, usage)) = call.used() {
-            agent.charge(owner, origin, usage).await;
-        }
-        let Some(text) = made.transpose()? else { return Ok(None) };
+        let call = summarising(model, &what, self.history_bytes);
+        let Some(text) = agent.answer(owner, call, self.draining.cancelled()).await? else { return Ok(None) };
         let summary = NewSummary { text, original_tokens: what.stands_for.saturating_add(tokens_of(&what.messages)) };
         self.store.keep_summary(what.upto, &summary).await?;
         Ok(Some(summary.text.len()))

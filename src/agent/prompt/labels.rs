@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::one_call::OneCall;
 use super::summary::{FENCE, transcript};
-use crate::agent::lenient::structure;
+use crate::agent::lenient::{line, structure};
 use crate::chat::labels::Labels;
 use crate::chat::message::Message;
 use crate::chat::model::ModelChoice;
@@ -44,13 +44,6 @@ pub fn read(answer: &str, at_ms: i64) -> Option<Labels> {
         summary: text("summary", SUMMARY_CHARS),
         at_ms,
     })
-}
-
-/// A text on one line, of bounded length; `None` where there is nothing in it.
-fn line(value: &Value, chars: usize) -> Option<String> {
-    let line = value.as_str()?.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().filter(|letter| !letter.is_control()).take(chars).collect();
-    (!line.is_empty()).then_some(line)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::context::{Agent, Turns};
 use super::state::Transcript;
 use crate::agent::ports::store_error::StoreError;
+use crate::agent::prompt::one_call::{OneCall, OneCallError};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::cost::Cost;
@@ -31,8 +32,29 @@ impl Agent {
         }
     }
 
-    /// Charges the owner with a model call that belongs to no run.
-    pub async fn charge(&self, owner: &Owner, origin: Arc<ModelOrigin>, usage: Usage) {
+    /// The answer to `call`, which belongs to no run, charged to the owner; `None` where it is given up before.
+    ///
+    /// # Errors
+    /// When there is no answer of use.
+    pub async fn answer(
+        &self,
+        owner: &Owner,
+        mut call: OneCall,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Option<String>, OneCallError> {
+        let answer = tokio::select! {
+            biased;
+            () = given_up => None,
+            answer = call.make(&*self.llm) => Some(answer),
+        };
+        // Also what cannot be used has been paid for.
+        if let Some((origin, usage)) = call.used() {
+            self.charge(owner, origin, usage).await;
+        }
+        answer.transpose()
+    }
+
+    async fn charge(&self, owner: &Owner, origin: Arc<ModelOrigin>, usage: Usage) {
         let spent = self.spent(origin, usage);
         self.budgets.spend(owner, usage, spent.cost).await;
         self.charge_now(owner, &[spent]).await;

@@ -1,5 +1,7 @@
 //! One answer of a profile beside all conversations: its prompt, a request, no tools; and nothing of it is kept.
 
+use std::future::pending;
+
 use super::context::Agent;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::data::NotLoaded;
@@ -41,12 +43,7 @@ impl Agent {
             return Err(OnceError::NotLoaded(NotLoaded::NotThere));
         }
         values.insert("data", data);
-        let mut call = OneCall::of(model, profile.prompt.render(&values), request);
-        let answer = call.make(&*self.llm).await;
-        // Also what cannot be used has been paid for.
-        if let Some((origin, usage)) = call.used() {
-            self.charge(&cx.caller.owner, origin, usage).await;
-        }
-        Ok(answer?)
+        let call = OneCall::of(model, profile.prompt.render(&values), request);
+        Ok(self.answer(&cx.caller.owner, call, pending()).await?.unwrap_or_default())
     }
 }
