@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::request::Earlier;
 use crate::bounded::json::parse;
 use crate::dialect::{DecodeError, FieldError, json as fields};
 
@@ -56,14 +56,6 @@ pub struct MessageRequest {
 
 /// What ends a line, for somebody.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
-
-#[derive(Deserialize)]
-struct Earlier {
-    #[serde(default)]
-    role: Value,
-    #[serde(default)]
-    content: Value,
-}
 
 impl MessageRequest {
     /// The request of a body.
@@ -120,7 +112,7 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

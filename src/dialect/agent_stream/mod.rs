@@ -15,7 +15,7 @@ mod telemetry;
 mod wire;
 
 pub use message::{MessageBody, MessageRequest};
-pub use request::{PrewarmBody, WhereRequest, is_in_project};
+pub use request::{WhereBody, WhereRequest, is_in_project};
 pub use session_row::{CacheRow, SessionRow, call, project_of};
 
 /// The protocol, with the limits of its request fields.

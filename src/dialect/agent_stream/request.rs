@@ -27,30 +27,14 @@ const FOCUS_TYPES: [&str; 8] = ["project-wide", "task", "goal", "plan", "documen
 /// The focus on all of a project.
 const PROJECT_WIDE: &str = "project-wide";
 
-/// The body; unknown keys are ignored.
+/// The rest of the body of a request to answer; unknown keys are ignored.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = AgentStreamRequest)]
-pub(super) struct Body<'a> {
+#[schema(as = AgentStreamMessage)]
+struct Body<'a> {
     /// Sent to the model as it is; not blank.
     #[serde(borrow)]
     #[schema(value_type = String)]
     message: Option<&'a RawValue>,
-    /// The session; without one a new one begins.
-    #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
-    session_id: Option<&'a RawValue>,
-    /// Where the user is; without one the session stays where it is.
-    #[serde(borrow)]
-    #[schema(value_type = Option<String>, example = "global")]
-    context_type: Option<&'a RawValue>,
-    /// What that is about.
-    #[serde(borrow)]
-    #[schema(value_type = Option<String>)]
-    entity_id: Option<&'a RawValue>,
-    /// `{focusType, focusEntityId, focusEntityName, projectId, projectName}`; `null` clears it.
-    #[serde(borrow, default, rename = "projectFocus", alias = "project_focus", deserialize_with = "fields::present")]
-    #[schema(value_type = Option<Object>)]
-    focus: Option<&'a RawValue>,
     #[serde(borrow, rename = "lastTurnContext", alias = "last_turn_context")]
     #[schema(value_type = Option<Object>)]
     recap: Option<&'a RawValue>,
@@ -82,11 +66,11 @@ pub(super) struct Read {
 
 /// A message of the client's own history.
 #[derive(Deserialize)]
-struct Earlier {
+pub(super) struct Earlier {
     #[serde(default)]
-    role: Value,
+    pub(super) role: Value,
     #[serde(default)]
-    content: Value,
+    pub(super) content: Value,
 }
 
 pub(super) fn read(limits: &AgentStream, body: &[u8]) -> Result<Read, DecodeError> {
@@ -100,7 +84,7 @@ pub(super) fn read(limits: &AgentStream, body: &[u8]) -> Result<Read, DecodeErro
     }
     let mut errors = Vec::new();
     let message = fields::required_text(body.message, "message", &mut errors);
-    let at = WhereRequest::read((body.session_id, body.context_type, body.entity_id, body.focus), &mut errors);
+    let at = WhereRequest::read(text, &mut errors)?;
     let (Some(message), true) = (message, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
     if limits.max_message_bytes != 0 && message.len() > limits.max_message_bytes {
         return Err(DecodeError::TooLarge { field: "message", max_bytes: limits.max_message_bytes });
@@ -133,15 +117,15 @@ pub struct WhereRequest {
     pub place: PlaceUpdate,
 }
 
-/// The body of a request to load data ahead. An empty one is one without a field.
+/// The fields that say where.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = AgentPrewarmRequest)]
-pub struct PrewarmBody<'a> {
-    /// The session; without one a new one is made, or one that waits for its first message there is meant.
+pub struct WhereBody<'a> {
+    /// The session; without one a new one begins, or one that waits for its first message there is meant.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     session_id: Option<&'a RawValue>,
-    /// Where the user is; without one where the session is.
+    /// Where the user is; without one the session stays where it is.
     #[serde(borrow)]
     #[schema(value_type = Option<String>, example = "global")]
     context_type: Option<&'a RawValue>,
@@ -149,13 +133,22 @@ pub struct PrewarmBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     entity_id: Option<&'a RawValue>,
-    /// `{focusType, focusEntityId, focusEntityName, projectId, projectName}`.
+    /// `{focusType, focusEntityId, focusEntityName, projectId, projectName}`; `null` clears it.
     #[serde(borrow, default, rename = "projectFocus", alias = "project_focus", deserialize_with = "fields::present")]
     #[schema(value_type = Option<Object>)]
     focus: Option<&'a RawValue>,
 }
 
-type Raw<'a> = Option<&'a RawValue>;
+/// The body of a request to answer.
+#[derive(ToSchema)]
+#[schema(as = AgentStreamRequest)]
+#[expect(dead_code, reason = "its two halves are read one after the other")]
+pub(super) struct StreamBody<'a> {
+    #[serde(flatten)]
+    place: WhereBody<'a>,
+    #[serde(flatten)]
+    rest: Body<'a>,
+}
 
 impl WhereRequest {
     /// What the body of a request to load data ahead says.
@@ -163,19 +156,18 @@ impl WhereRequest {
     /// # Errors
     /// The body's mistakes, in words for its sender.
     pub fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        let fields: PrewarmBody<'_> = match body.trim_ascii().is_empty() {
-            true => PrewarmBody::default(),
-            false => parse(fields::object(body)?).map_err(|error| DecodeError::NotJson(error.to_string()))?,
+        let text = match body.trim_ascii().is_empty() {
+            true => "{}",
+            false => fields::object(body)?,
         };
         let mut errors = Vec::new();
-        let at = Self::read((fields.session_id, fields.context_type, fields.entity_id, fields.focus), &mut errors);
+        let at = Self::read(text, &mut errors)?;
         if errors.is_empty() { Ok(at) } else { Err(DecodeError::Fields(errors)) }
     }
 
-    fn read(
-        (session, context_type, entity, raw): (Raw<'_>, Raw<'_>, Raw<'_>, Raw<'_>),
-        errors: &mut Vec<FieldError>,
-    ) -> Self {
+    fn read(text: &str, errors: &mut Vec<FieldError>) -> Result<Self, DecodeError> {
+        let fields: WhereBody<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+        let WhereBody { session_id: session, context_type, entity_id: entity, focus: raw } = fields;
         let mut word = |raw, field| fields::optional::<String>(raw, field, "text or null", errors);
         let session = word(session, "session_id");
         let context_type = word(context_type, "context_type").filter(|name| !name.trim().is_empty());
@@ -194,7 +186,7 @@ impl WhereRequest {
             (None, None) => Screen::Type(GLOBAL.to_owned()),
         };
         let place = PlaceUpdate { entity: entity.map_or(Update::Keep, |id| Update::Set(cut(&id))), focus };
-        Self { session, screen, place }
+        Ok(Self { session, screen, place })
     }
 }
 

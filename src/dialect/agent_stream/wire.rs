@@ -4,7 +4,7 @@ use utoipa::OpenApi;
 
 use super::AgentStream;
 use super::encoder::{AgentStreamEncoder, NO_ACCESS, NOT_LOADED, refusal};
-use super::request::{Body, Read, read};
+use super::request::{Read, StreamBody, read};
 use crate::chat::approval::DecisionRule;
 use crate::chat::failure::FailureCode;
 use crate::chat::input::Screen;
@@ -27,7 +27,7 @@ struct Api;
     tag = "Agent Stream",
     summary = "Answer a message of a session",
     description = "Starts a run and streams it; one that still lives in that session is cancelled first. A session that is not there is told in the stream.",
-    request_body = Body<'static>,
+    request_body = StreamBody<'static>,
     responses(
         (status = 200, description = "Frames without a name; their JSON says what each is.", content((String = "text/event-stream"))),
     ),

@@ -11,7 +11,7 @@ use crate::agent::ports::places::Opening;
 use crate::chat::ids::ConversationId;
 use crate::chat::input::Screen;
 use crate::chat::place::Place;
-use crate::dialect::agent_stream::{CacheRow, PrewarmBody, WhereRequest, is_in_project, project_of};
+use crate::dialect::agent_stream::{CacheRow, WhereBody, WhereRequest, is_in_project, project_of};
 use crate::http::Services;
 use crate::http::auth::Authenticated;
 use crate::http::body::Taken;
@@ -30,7 +30,7 @@ const LINKED: &str = "linked";
     tag = "Agent Stream",
     summary = "Load the data of a place ahead",
     description = "The next turn there uses what was loaded, for as long as the profile keeps it and no write has changed it. Without `session_id` a session is made for the first message there, which finds it for a minute. Nothing of a session that is there already changes, and a backend that fails fails no request.",
-    request_body = Option<PrewarmBody<'static>>,
+    request_body = Option<WhereBody<'static>>,
     responses(
         (status = 200, description = "What is at hand.", body = Data<PrewarmData<'static>>),
         (status = 400, description = "`malformed_json`, `invalid_request`: no JSON object; a field that is wrong."),
