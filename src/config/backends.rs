@@ -21,7 +21,7 @@ pub(super) fn prepare(
         if let Some(Value::Table(headers)) = section.get_mut("headers") {
             named::fetch(headers, &format!("{path}.headers"), env, problems);
         }
-        for key in ["base_url", "api_key"] {
+        for key in ["base_url", "api_key", "token_url", "client_id", "client_secret"] {
             named::fetch_one(section, key, &path, env, problems);
         }
     }
@@ -32,6 +32,11 @@ pub(super) fn prepare(
         ("timeout_s".to_owned(), Value::Integer(30)),
         ("credentials".to_owned(), text("caller")),
         ("api_key".to_owned(), text("")),
+        ("token_url".to_owned(), text("")),
+        ("client_id".to_owned(), text("")),
+        ("client_secret".to_owned(), text("")),
+        ("scope".to_owned(), text("")),
+        ("audience".to_owned(), text("")),
         ("headers".to_owned(), Value::Table(Table::new())),
     ]);
     named::add(defaults, &["backends"], names, &default);

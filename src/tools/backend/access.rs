@@ -1,12 +1,15 @@
 //! What a request to a backend presents, and that nothing of it comes back.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use reqwest::RequestBuilder;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::config::{Credentials, NamedBackend};
+use super::config::{Credentials, NamedBackend, token_url};
+use super::error::NoToken;
+use super::issued::{Issued, Issuer};
 use crate::chat::caller::{Bearer, Caller};
 use crate::tools::secret::{Secret, header};
 
@@ -25,17 +28,22 @@ pub struct Access {
     headers: HeaderMap,
     /// The secrets of the settings.
     own: Vec<SecretString>,
+    /// Who gives the tokens of requests, where they are neither the caller's nor of the settings.
+    issuer: Option<Arc<Issuer>>,
 }
 
 impl Access {
     /// Presents the caller's token, and with `cookie` also the cookie that it came in.
     pub fn of_caller(cookie: bool) -> Self {
-        Self { credentials: Credentials::Caller, cookie, headers: HeaderMap::new(), own: Vec::new() }
+        Self { credentials: Credentials::Caller, cookie, headers: HeaderMap::new(), own: Vec::new(), issuer: None }
     }
 
     /// Presents what the settings of a named backend say. `cookie` is as for [`Self::of_caller`].
-    pub fn named(config: &NamedBackend, cookie: bool) -> Self {
-        let NamedBackend { credentials, api_key, headers, base_url: _, timeout_s: _ } = config;
+    ///
+    /// # Errors
+    /// When the TLS setup fails.
+    pub fn named(config: &NamedBackend, cookie: bool) -> Result<Self, reqwest::Error> {
+        let NamedBackend { credentials, api_key, headers, token_url: at, .. } = config;
         let mut access = Self { credentials: *credentials, ..Self::of_caller(cookie) };
         access.headers.extend(headers.iter().filter_map(|(name, value)| header(name, value).ok()));
         access.own.extend(headers.values().map(|value| value.0.clone()));
@@ -44,7 +52,11 @@ impl Access {
             access.headers.insert(AUTHORIZATION, value);
             access.own.push(key.clone());
         }
-        access
+        if let Some((grant, url)) = credentials.grant().zip(token_url(at)) {
+            access.issuer = Some(Arc::new(Issuer::new(config, url, grant)?));
+            access.own.push(config.client_secret.0.clone());
+        }
+        Ok(access)
     }
 
     /// The headers of every request.
@@ -52,10 +64,42 @@ impl Access {
         self.headers.clone()
     }
 
-    /// `builder` with what `caller` presents here.
-    pub(super) fn present(&self, caller: &Caller, mut builder: RequestBuilder) -> RequestBuilder {
-        let Presented { token, cookie } = self.presented(caller);
-        if let Some(value) = token.and_then(|token| bearer(token.expose())) {
+    /// What the requests of `caller` have here.
+    ///
+    /// # Errors
+    /// When there is no token to be had for them now.
+    pub(super) async fn presented<'c>(&self, caller: &'c Caller) -> Result<Presented<'c>, NoToken> {
+        let is_callers = self.credentials == Credentials::Caller;
+        let issued = match &self.issuer {
+            None => None,
+            Some(issuer) => Some(issuer.token(caller).await?),
+        };
+        Ok(Presented {
+            token: Some(&caller.bearer).filter(|_| is_callers),
+            cookie: caller.cookie.as_ref().filter(|_| is_callers && self.cookie),
+            issued,
+        })
+    }
+
+    /// The same with another token than the one of `refused`; `None` where there is no other.
+    ///
+    /// # Errors
+    /// When there is none to be had now.
+    pub(super) async fn presented_anew<'c>(
+        &self,
+        caller: &'c Caller,
+        refused: &Presented<'c>,
+    ) -> Result<Option<Presented<'c>>, NoToken> {
+        let Some((issuer, issued)) = self.issuer.as_ref().zip(refused.issued.as_ref()) else { return Ok(None) };
+        let issued = issuer.fresh(caller, issued).await?;
+        Ok(Some(Presented { token: None, cookie: None, issued: Some(issued) }))
+    }
+
+    /// `builder` with that.
+    pub(super) fn present(presented: &Presented<'_>, mut builder: RequestBuilder) -> RequestBuilder {
+        let Presented { token, cookie, issued } = presented;
+        let issued = issued.as_ref().map(|issued| issued.token.expose_secret());
+        if let Some(value) = token.map(Bearer::expose).or(issued).and_then(bearer) {
             builder = builder.header(AUTHORIZATION, value);
         }
         if let Some(mut value) = cookie.and_then(|cookie| HeaderValue::from_str(cookie.expose()).ok()) {
@@ -65,28 +109,21 @@ impl Access {
         builder
     }
 
-    /// What the backend may repeat of a request of `caller`.
-    pub(super) fn secrets(&self, caller: &Caller) -> Secrets {
-        let Presented { token, cookie } = self.presented(caller);
-        let callers = token.into_iter().chain(cookie).map(|secret| SecretString::from(secret.expose()));
+    /// What the backend may repeat of a request that has this.
+    pub(super) fn secrets(&self, presented: &Presented<'_>) -> Secrets {
+        let Presented { token, cookie, issued } = presented;
+        let callers = token.iter().chain(cookie).map(|secret| SecretString::from(secret.expose()));
+        let callers = callers.chain(issued.iter().map(|issued| issued.token.clone()));
         let is_long = |secret: &&SecretString| secret.expose_secret().len() >= LEAST_SECRET_BYTES;
         Secrets(callers.chain(self.own.iter().filter(is_long).cloned()).collect())
     }
-
-    fn presented<'c>(&self, caller: &'c Caller) -> Presented<'c> {
-        match self.credentials {
-            Credentials::Caller => {
-                Presented { token: Some(&caller.bearer), cookie: caller.cookie.as_ref().filter(|_| self.cookie) }
-            }
-            Credentials::None => Presented { token: None, cookie: None },
-        }
-    }
 }
 
-/// What of a caller is sent.
-struct Presented<'c> {
+/// What a request has: something of its caller, or a token that was given for them.
+pub(super) struct Presented<'c> {
     token: Option<&'c Bearer>,
     cookie: Option<&'c Bearer>,
+    issued: Option<Arc<Issued>>,
 }
 
 /// The secrets of a request, none of which may reach a model or a transcript by a backend that repeats it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reqwest::Url;
 use serde::Deserialize;
 
 use crate::tools::secret::{Secret, header};
@@ -16,20 +17,56 @@ pub struct NamedBackend {
     pub timeout_s: u64,
     /// Whose credentials a request has.
     pub credentials: Credentials,
-    /// With `none`: sent as `Authorization: Bearer`; empty sends none.
+    /// With `none` and `static`: sent as `Authorization: Bearer`; empty sends none.
     pub api_key: Secret,
+    /// Where tokens for it are given, with `client_credentials` and `token_exchange`.
+    pub token_url: String,
+    /// The name by which the issuer knows this server.
+    pub client_id: String,
+    /// The secret of that name.
+    pub client_secret: Secret,
+    /// The scope of the tokens; `{tenant}` in it stands for the caller's tenant.
+    pub scope: String,
+    /// For whom the tokens are; `{tenant}` as in `scope`.
+    pub audience: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
 }
 
 /// Whose credentials a request to a backend has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Credentials {
     /// The caller's token, as to `[backend]`.
     Caller,
     /// Never the caller's.
     None,
+    /// A secret of the settings.
+    Static,
+    /// A token of this server's own for the caller's tenant (RFC 6749, section 4.4).
+    ClientCredentials,
+    /// A token for this backend in exchange for the caller's (RFC 8693).
+    TokenExchange,
+}
+
+/// How a token is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grant {
+    /// For this server, by tenant.
+    ClientCredentials,
+    /// For a caller, by their own token.
+    TokenExchange,
+}
+
+impl Credentials {
+    /// How the tokens are asked for, where an issuer gives them.
+    pub(super) fn grant(self) -> Option<Grant> {
+        match self {
+            Self::Caller | Self::None | Self::Static => None,
+            Self::ClientCredentials => Some(Grant::ClientCredentials),
+            Self::TokenExchange => Some(Grant::TokenExchange),
+        }
+    }
 }
 
 impl NamedBackend {
@@ -38,8 +75,34 @@ impl NamedBackend {
         let mut mistakes = Vec::new();
         let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
         let has_key = !self.api_key.expose().is_empty();
-        if has_key && self.credentials == Credentials::Caller {
-            wrong("api_key", "is of use only with credentials = \"none\"");
+        let is_own = matches!(self.credentials, Credentials::None | Credentials::Static);
+        if has_key && !is_own {
+            wrong("api_key", "is of use only with credentials = \"none\" or \"static\"");
+        }
+        if self.credentials == Credentials::Static && !has_key && self.headers.is_empty() {
+            wrong("credentials", "\"static\" needs an api_key or a header");
+        }
+        let of_issuer = [
+            ("token_url", self.token_url.as_str()),
+            ("client_id", &self.client_id),
+            ("client_secret", self.client_secret.expose()),
+            ("scope", &self.scope),
+            ("audience", &self.audience),
+        ];
+        match self.credentials.grant() {
+            None => {
+                for (key, _) in of_issuer.into_iter().filter(|(_, value)| !value.is_empty()) {
+                    wrong(key, "is of use only with credentials = \"client_credentials\" or \"token_exchange\"");
+                }
+            }
+            Some(_) => {
+                for (key, _) in of_issuer.into_iter().take(3).filter(|(_, value)| value.is_empty()) {
+                    wrong(key, "is required with these credentials");
+                }
+                if !self.token_url.is_empty() && token_url(&self.token_url).is_none() {
+                    wrong("token_url", "must be an https:// address without a fragment, or http:// on this machine");
+                }
+            }
         }
         if has_key && header("authorization", &self.api_key).is_err() {
             wrong("api_key", "has characters that no http header can carry");
@@ -48,8 +111,8 @@ impl NamedBackend {
             let key = format!("headers.{name}");
             match name.to_ascii_lowercase().as_str() {
                 "authorization" if has_key => wrong(&key, "must not be given beside api_key"),
-                "authorization" | "cookie" if self.credentials == Credentials::Caller => {
-                    wrong(&key, "carries the caller's own: it is of use only with credentials = \"none\"");
+                "authorization" | "cookie" if !is_own => {
+                    wrong(&key, "is taken by these credentials: it is of use only with \"none\" and \"static\"");
                 }
                 "idempotency-key" => wrong(&key, "is the key of each write"),
                 _ => {
@@ -61,4 +124,15 @@ impl NamedBackend {
         }
         mistakes
     }
+}
+
+/// The address of an issuer: a secret is sent there, so it is https but on this machine.
+pub(super) fn token_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok().filter(|url| url.fragment().is_none())?;
+    let is_here = match url.host()? {
+        url::Host::Ipv4(address) => address.is_loopback(),
+        url::Host::Ipv6(address) => address.is_loopback(),
+        url::Host::Domain(name) => name == "localhost",
+    };
+    (url.scheme() == "https" || url.scheme() == "http" && is_here).then_some(url)
 }

@@ -5,9 +5,26 @@ use reqwest::StatusCode;
 use crate::bounded::json::JsonError;
 use crate::chat::causes::Causes;
 
+/// Why there is no token for a backend; safe to show, and never a word of the issuer's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoToken {
+    /// The issuer does not answer, or not now.
+    #[error("its issuer does not answer")]
+    Away,
+    /// The issuer refuses to give one.
+    #[error("its issuer refused one (HTTP {0})")]
+    Refused(u16),
+    /// What the issuer answers is no token.
+    #[error("its issuer's answer is no token")]
+    Unusable,
+}
+
 /// A backend call that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
+    /// There is no token to call it with, so that nothing was sent.
+    #[error("there is no token for the backend: {0}")]
+    NoToken(#[from] NoToken),
     /// A path segment that would change the path, such as `..`.
     #[error("{0:?} cannot be part of a path")]
     BadSegment(String),
@@ -77,7 +94,8 @@ impl BackendError {
             Self::Shape(_) => "the answer has an unexpected shape".to_owned(),
             Self::BadSegment(_) => "an argument cannot be part of a path".to_owned(),
             Self::Failed(_) => "the backend said in its frames that it failed".to_owned(),
-            error @ (Self::Unreachable(_)
+            error @ (Self::NoToken(_)
+            | Self::Unreachable(_)
             | Self::TimedOut(_)
             | Self::BrokeOff(_)
             | Self::TooLarge { .. }
@@ -101,7 +119,7 @@ impl BackendError {
     /// write may or may not have been done.
     pub fn proves_nothing_was_done(&self) -> bool {
         match self {
-            Self::BadSegment(_) => true,
+            Self::NoToken(_) | Self::BadSegment(_) => true,
             Self::Status { is_refusal, .. } => *is_refusal,
             Self::Unreachable(error) => error.is_connect() || error.is_builder(),
             // No proxy says it: this is the work's own account of itself.

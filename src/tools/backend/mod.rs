@@ -1,11 +1,12 @@
-//! The one client of REST backends. The caller's token goes verbatim to `[backend]` and to those named backends whose
-//! `credentials` are the caller's, and nowhere else; no redirect is followed. Whatever comes back that is not JSON of bounded
+//! The one client of REST backends. The caller's token goes verbatim to `[backend]`, to those named backends whose
+//! `credentials` are the caller's, and to the issuer that exchanges it for one of theirs, and nowhere else; no redirect is followed. Whatever comes back that is not JSON of bounded
 //! size is an error the model can read.
 
 mod access;
 mod config;
 mod error;
 mod frames;
+mod issued;
 mod request;
 
 use std::borrow::Cow;
@@ -16,11 +17,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use futures::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, RETRY_AFTER};
-use reqwest::{Response, Url};
+use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
 pub use self::access::Access;
-use self::access::Secrets;
+use self::access::{Presented, Secrets};
 pub use self::config::{Credentials, NamedBackend};
 pub use self::error::BackendError;
 pub use self::frames::Framing;
@@ -123,11 +124,11 @@ impl Backend {
         caller: &Caller,
         request: Request<'_>,
     ) -> Result<(Value, Option<String>), BackendError> {
-        let response = self.send(caller, &request, "application/json").await?;
+        let (response, secrets) = self.send(caller, &request, "application/json").await?;
         let etag =
             response.headers().get(ETAG).and_then(|etag| etag.to_str().ok()).filter(|etag| etag.starts_with('"'));
         let etag = etag.map(str::to_owned);
-        Ok((self.whole(caller, response, Wanted::All, |answer, _| Ok(answer)).await?, etag))
+        Ok((self.whole(secrets, response, Wanted::All, |answer, _| Ok(answer)).await?, etag))
     }
 
     /// What `made` makes of the backend's answer, of which only what is `wanted` becomes values. Both are done off the
@@ -142,8 +143,8 @@ impl Backend {
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let response = self.send(caller, &request, "application/json").await?;
-        self.whole(caller, response, wanted, made).await
+        let (response, secrets) = self.send(caller, &request, "application/json").await?;
+        self.whole(secrets, response, wanted, made).await
     }
 
     /// The backend's answer as JSON text without blanks; `null` for one without a body. No value is made of it.
@@ -151,8 +152,8 @@ impl Backend {
     /// # Errors
     /// See [`BackendError`].
     pub async fn text(&self, caller: &Caller, request: Request<'_>) -> Result<String, BackendError> {
-        let response = self.send(caller, &request, "application/json").await?;
-        self.taken(caller, response, |text, budget| Ok(json::compact(text, budget)?)).await
+        let (response, secrets) = self.send(caller, &request, "application/json").await?;
+        self.taken(secrets, response, |text, budget| Ok(json::compact(text, budget)?)).await
     }
 
     /// As [`Self::read`], of an answer that comes in frames: `progress` reports each as it comes. An answer that says
@@ -168,12 +169,11 @@ impl Backend {
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let response = self.send(caller, &request, framing.accept()).await?;
+        let (response, secrets) = self.send(caller, &request, framing.accept()).await?;
         if has_type(&response, "application/json") {
-            return self.whole(caller, response, wanted, made).await;
+            return self.whole(secrets, response, wanted, made).await;
         }
         let made = |(answer, bytes)| made(answer, &mut NodeBudget::for_bytes(bytes, None));
-        let secrets = self.access.secrets(caller);
         let mut splitter = Splitter::new(framing);
         let (mut read, mut frames) = (0, Vec::new());
         let mut chunks = response.bytes_stream();
@@ -192,14 +192,39 @@ impl Backend {
         made(result.ok_or(BackendError::Frames("ended without a result"))?)
     }
 
-    /// The head of a good answer.
-    async fn send(&self, caller: &Caller, request: &Request<'_>, accept: &str) -> Result<Response, BackendError> {
+    /// The head of a good answer, and the secrets that its body may repeat. A token of an issuer's that the backend takes no more
+    /// is replaced once: whoever answers 401 has done nothing.
+    async fn send(
+        &self,
+        caller: &Caller,
+        request: &Request<'_>,
+        accept: &str,
+    ) -> Result<(Response, Secrets), BackendError> {
+        let mut presented = self.access.presented(caller).await?;
+        let mut response = self.sent(&presented, request, accept).await?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some(anew) = self.access.presented_anew(caller, &presented).await?
+        {
+            presented = anew;
+            response = self.sent(&presented, request, accept).await?;
+        }
+        let secrets = self.access.secrets(&presented);
+        Ok((good(response, request, &secrets).await?, secrets))
+    }
+
+    /// The head of any answer.
+    async fn sent(
+        &self,
+        presented: &Presented<'_>,
+        request: &Request<'_>,
+        accept: &str,
+    ) -> Result<Response, BackendError> {
         let url = self.url(request)?;
         let mut builder = self.http.request(request.verb.method(), url).header(ACCEPT, accept);
         for (name, value) in &request.headers {
             builder = builder.header(*name, *value);
         }
-        builder = self.access.present(caller, builder);
+        builder = Access::present(presented, builder);
         // So that the backend's own log and traces can be found from ours, and the other way round.
         if let Some(id) = ambient::request_id() {
             builder = builder.header("x-request-id", id);
@@ -216,48 +241,28 @@ impl Backend {
         if let Some(timeout) = request.timeout {
             builder = builder.timeout(timeout);
         }
-        let response = builder.send().await.map_err(|error| match error.is_timeout() {
+        builder.send().await.map_err(|error| match error.is_timeout() {
             true => BackendError::TimedOut(error.without_url()),
             false => BackendError::Unreachable(error.without_url()),
-        })?;
-
-        let status = response.status();
-        let has_retry_after = response.headers().contains_key(RETRY_AFTER);
-        let is_refusal = BackendError::says_not_done(status, has_retry_after, request.failed_statuses);
-        if status.is_redirection() {
-            let text = "the backend answered with a redirect".to_owned();
-            return Err(BackendError::Status { status, text, is_refusal });
-        }
-        if !status.is_success() {
-            let text = match has_type(&response, "text/html") {
-                true => "(an HTML page)".to_owned(),
-                // The status is what counts, even where its words do not arrive.
-                false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES, None).await {
-                    Ok((bytes, _)) => error_text(&bytes, &self.access.secrets(caller)),
-                    Err(error) => format!("({error})"),
-                },
-            };
-            return Err(BackendError::Status { status, text, is_refusal });
-        }
-        Ok(response)
+        })
     }
 
     /// What `made` makes of the values of a good answer.
     async fn whole<T: Send + 'static>(
         &self,
-        caller: &Caller,
+        secrets: Secrets,
         response: Response,
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        self.taken(caller, response, move |text, budget| made(json::read(text, &wanted, budget)?, budget)).await
+        self.taken(secrets, response, move |text, budget| made(json::read(text, &wanted, budget)?, budget)).await
     }
 
     /// What `made` makes of the text of a good answer; `null` is that of one without a body. A backend that repeats the
     /// request's secrets must not get them to the model and into the transcript.
     async fn taken<T: Send + 'static>(
         &self,
-        caller: &Caller,
+        secrets: Secrets,
         response: Response,
         made: impl FnOnce(&str, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
@@ -266,7 +271,7 @@ impl Backend {
         if !whole {
             return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
         }
-        let (secrets, size) = (self.access.secrets(caller), bytes.len());
+        let size = bytes.len();
         let work = move || {
             let text = match json::utf8(&bytes)? {
                 text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
@@ -300,6 +305,29 @@ impl Backend {
         }
         Ok(url)
     }
+}
+
+/// `response`, unless its status says that it is no good answer.
+async fn good(response: Response, request: &Request<'_>, secrets: &Secrets) -> Result<Response, BackendError> {
+    let status = response.status();
+    let has_retry_after = response.headers().contains_key(RETRY_AFTER);
+    let is_refusal = BackendError::says_not_done(status, has_retry_after, request.failed_statuses);
+    if status.is_redirection() {
+        let text = "the backend answered with a redirect".to_owned();
+        return Err(BackendError::Status { status, text, is_refusal });
+    }
+    if !status.is_success() {
+        let text = match has_type(&response, "text/html") {
+            true => "(an HTML page)".to_owned(),
+            // The status is what counts, even where its words do not arrive.
+            false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES, None).await {
+                Ok((bytes, _)) => error_text(&bytes, secrets),
+                Err(error) => format!("({error})"),
+            },
+        };
+        return Err(BackendError::Status { status, text, is_refusal });
+    }
+    Ok(response)
 }
 
 /// Reports `frames` to `progress`; the result, where one of them has it, and its bytes.

@@ -146,6 +146,15 @@ credentials = "mine"
 credentials = "none"
 api_key = { env = "NO_SUCH_VARIABLE" }
 headers = { Host = "x", "a b" = "y", "Idempotency-Key" = "z" }
+[backends.fixed]
+base_url = "http://localhost:1"
+credentials = "static"
+scope = "x"
+[backends.given]
+base_url = "http://localhost:1"
+credentials = "client_credentials"
+token_url = "http://issuer.example/token"
+headers = { Authorization = "x" }
 [backends.both]
 base_url = "http://localhost:1"
 api_key = "k"
@@ -155,9 +164,15 @@ headers = { Authorization = "x" }
         "backends.text: must be a section",
         "backends.none.api_key: there is no variable NO_SUCH_VARIABLE",
         "backends.Data: the name of a section must be 1 to 32 of a-z 0-9 -",
-        "backends.web.credentials: unknown variant `mine`, expected `caller` or `none`",
+        "backends.web.credentials: unknown variant `mine`, expected one of `caller`, `none`, `static`, `client_credentials`, `token_exchange`",
+        "backends.fixed.credentials: \"static\" needs an api_key or a header",
+        "backends.fixed.scope: is of use only with credentials = \"client_credentials\" or \"token_exchange\"",
+        "backends.given.client_id: is required with these credentials",
+        "backends.given.client_secret: is required with these credentials",
+        "backends.given.token_url: must be an https:// address without a fragment, or http:// on this machine",
+        "backends.given.headers.Authorization: is taken by these credentials: it is of use only with \"none\" and \"static\"",
         "backend.cookie: is of use only with auth.cookie",
-        "backends.both.api_key: is of use only with credentials = \"none\"",
+        "backends.both.api_key: is of use only with credentials = \"none\" or \"static\"",
         "backends.both.headers.Authorization: must not be given beside api_key",
         "backends.none.headers.Host: belongs to the protocol",
         "backends.none.headers.Idempotency-Key: is the key of each write",

@@ -75,12 +75,12 @@ progress = "xml"
         "tools/mine.toml:13: tool[0].request.timeout_s must be from 1 to 3600",
         "tools/mine.toml:7: tool[0].frobnicate is not a known key",
         "tools/mine.toml:16: tool[1].name preview_workflow is defined twice, first in tools/workflow.json",
-        "tools/mine.toml:21: tool[1].inject takes \"args\", which is not there; there are: context, place, user, roles, \
+        "tools/mine.toml:21: tool[1].inject takes \"args\", which is not there; there are: context, place, user, tenant, roles, \
          conversation_id",
         "tools/mine.toml:23: tool[1].resolve.c.name is missing",
         "tools/mine.toml:27: tool[1].result.projection is no JMESPath: ",
         "tools/mine.toml:28: tool[1].result.text takes \"results\", which is not there; there are: args, context, place, user, \
-         roles, conversation_id, result, projected",
+         tenant, roles, conversation_id, result, projected",
         "tools/mine.toml:29: tool[1].result.payload \"nothing\" is not defined in payloads/*.toml",
         "tools/mine.toml:20: tool[1].request.body must not be given for GET",
         "tools/mine.toml:19: tool[1].request.path {id} is not among the properties of input_schema, nor injected",
@@ -128,14 +128,14 @@ args = { x = "{{ nobody }}" }
 "#;
     let expected = [
         "profiles/mine.toml:5: data[0].slot must be 1 to 64 of A-Z a-z 0-9 _, and not begin with a digit",
-        "profiles/mine.toml:6: data[0].when takes \"args\", which is not there; there are: context, place, user, roles, \
+        "profiles/mine.toml:6: data[0].when takes \"args\", which is not there; there are: context, place, user, tenant, roles, \
          conversation_id",
         "profiles/mine.toml:8: data[0].ttl_s must be at most 86400",
         "profiles/mine.toml:7: data[0].request.path {id} is not among args",
         "profiles/mine.toml:11: data[1].request must read: POST writes, unless effect = \"read\" says that it does not",
         "profiles/mine.toml:13: data[2].slot \"a\" is there twice",
         "profiles/mine.toml:14: data[2].request.progress is not a known key",
-        "profiles/mine.toml:15: data[2].args takes \"nobody\", which is not there; there are: context, place, user, roles, \
+        "profiles/mine.toml:15: data[2].args takes \"nobody\", which is not there; there are: context, place, user, tenant, roles, \
          conversation_id",
     ];
     assert_eq!(problems(&[("profiles/mine.toml", profile)]).await, expected);

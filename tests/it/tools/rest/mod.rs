@@ -4,6 +4,7 @@ mod arguments;
 mod backends;
 mod calls;
 mod declared;
+mod issued;
 mod large;
 mod mistakes;
 mod progress;
