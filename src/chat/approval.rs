@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::artifact::Artifact;
 use super::ids::{ApprovalId, ConversationId, RunId};
+use super::origin::CallOrigin;
 
 /// The consent that a call needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +44,8 @@ pub struct Approval {
     pub conversation: ConversationId,
     /// The call's id in that run; `None` of those that were kept before this was noted.
     pub call: Option<String>,
+    /// Who has made it, where that is not the model that answers.
+    pub origin: Option<CallOrigin>,
     /// The tool.
     pub tool: String,
     /// The arguments as a person sees them and as they are sent: with all that is filled in.
@@ -93,6 +96,9 @@ impl Approval {
         }
         if let Some(call) = &self.call {
             payload["tool_use_id"] = json!(call);
+        }
+        if let Some(origin) = &self.origin {
+            payload["origin"] = origin.value();
         }
         Artifact { kind: APPROVAL_REQUEST.into(), payload }
     }

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ExecutionId, PlanId};
-use crate::chat::plan::{CallOrigin, Execution, Plan, PlanEvent, StepStatus};
+use crate::chat::origin::CallOrigin;
+use crate::chat::plan::{Execution, Plan, PlanEvent, StepStatus};
+use crate::chat::tool::ToolInput;
 
 /// What a run's events say of its plans and sub-agents.
 #[derive(Default)]
@@ -25,6 +27,8 @@ struct Call {
     tool: String,
     /// `running`, or what became of it.
     state: &'static str,
+    /// Its arguments, until it has ended.
+    input: Option<ToolInput>,
 }
 
 /// A plan, or a sub-agent that is in none, as it stands.
@@ -41,14 +45,21 @@ impl Plans {
     /// What has changed with `event`, as it stands now.
     pub(super) fn apply(&mut self, event: &PlanEvent) -> Option<Standing> {
         match event {
-            PlanEvent::Created(plan) | PlanEvent::Reviewed(plan) | PlanEvent::Held(plan) | PlanEvent::Ended(plan) => {
+            PlanEvent::Created(plan)
+            | PlanEvent::Reviewed(plan)
+            | PlanEvent::Held(plan)
+            | PlanEvent::Paused(plan)
+            | PlanEvent::Resumed(plan)
+            | PlanEvent::Ended(plan) => {
                 match self.plans.iter_mut().find(|known| known.id == plan.id) {
                     Some(known) => known.clone_from(plan),
                     None => self.plans.push(plan.clone()),
                 }
                 self.plan(plan.id)
             }
-            PlanEvent::StepStarted { plan, step } | PlanEvent::StepFinished { plan, step } => {
+            PlanEvent::StepStarted { plan, step }
+            | PlanEvent::StepPaused { plan, step }
+            | PlanEvent::StepFinished { plan, step } => {
                 let known = self.plans.iter_mut().find(|known| known.id == *plan)?;
                 let known = known.steps.iter_mut().find(|known| known.number == step.number)?;
                 known.clone_from(step);
@@ -57,7 +68,7 @@ impl Plans {
                 }
                 self.plan(*plan)
             }
-            PlanEvent::AgentStarted(work) | PlanEvent::AgentFinished(work) => {
+            PlanEvent::AgentStarted(work) | PlanEvent::AgentPaused(work) | PlanEvent::AgentFinished(work) => {
                 match self.agents.iter_mut().find(|known| known.id == work.id) {
                     Some(known) => known.clone_from(work),
                     None => self.agents.push(work.clone()),
@@ -71,13 +82,14 @@ impl Plans {
     pub(super) fn apply_call(&mut self, within: &Within) -> Option<Standing> {
         let Within { origin, event } = within;
         match event {
-            AgentEvent::ToolCallReady { id, name, .. } => {
+            AgentEvent::ToolCallReady { id, name, input } => {
                 let (id, tool) = (id.as_str().to_owned(), name.clone());
-                self.calls.push(Call { origin: *origin, id, tool, state: RUNNING });
+                let input = Some(ToolInput::clone(input));
+                self.calls.push(Call { origin: *origin, id, tool, state: RUNNING, input });
             }
             AgentEvent::ToolCallFinished { id, fate, .. } => {
                 let call = self.calls.iter_mut().rev().find(|call| call.id == id.as_str())?;
-                call.state = fate.name();
+                (call.state, call.input) = (fate.name(), None);
             }
             _ => return None,
         }
@@ -88,13 +100,18 @@ impl Plans {
         }
     }
 
+    /// The arguments of a call that goes on.
+    pub(super) fn input(&self, id: &str) -> Option<&ToolInput> {
+        self.calls.iter().rev().find(|call| call.id == id)?.input.as_ref()
+    }
+
     /// A step has ended, and with it whatever of it had no end.
     fn end_calls(&mut self, plan: PlanId, step: u32) {
         let of_step = |origin: &CallOrigin| origin.plan == Some(plan) && origin.step == Some(step);
         for call in self.calls.iter_mut().filter(|call| call.state == RUNNING && of_step(&call.origin)) {
-            call.state = CallFate::Unknown.name();
+            (call.state, call.input) = (CallFate::Unknown.name(), None);
         }
-        let works = |work: &&mut Execution| work.step == Some((plan, step)) && work.status == StepStatus::Executing;
+        let works = |work: &&mut Execution| work.step == Some((plan, step)) && !work.status.is_over();
         for work in self.agents.iter_mut().filter(works) {
             work.status = StepStatus::Cancelled;
         }

@@ -61,6 +61,9 @@ pub(super) struct ApprovalBody {
     /// The call's id in that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_use_id: Option<String>,
+    /// The plan and its step, or their sub-agent, whose call it is: `{plan_id, step, agent_id}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<Value>,
     tool: String,
     arguments: Map<String, Value>,
     digest: String,
@@ -107,6 +110,7 @@ impl ApprovalBody {
             run_id: approval.run.to_string(),
             user_id: owner.user,
             tool_use_id: approval.call,
+            origin: approval.origin.map(|origin| origin.value()),
             tool: approval.tool,
             arguments: approval.arguments,
             digest: approval.digest,

@@ -141,8 +141,7 @@ impl PlanBody {
 
 impl StepBody {
     fn from_step(step: Step) -> Self {
-        let Step { number, kind, description, by_agent, tools, needs, metadata, status, calls: _, result, error } =
-            step;
+        let Step { number, kind, description, by_agent, tools, needs, metadata, status, result, error, .. } = step;
         let (kind, status) = (kind.name(), status.name());
         Self { number, kind, description, by_agent, tools, needs, status, metadata, result, error }
     }

@@ -64,7 +64,7 @@ class Answer extends HTMLElement {
 
   /** @param {import("./client.js").ChatEvent} event What is said about it to those who listen, if anything. */
   take({ event, data }) {
-    if (data?.origin) {
+    if (data?.origin && event !== "approval_request") {
       this.#planOf(data.origin)?.call(event, data);
       return;
     }
@@ -97,15 +97,19 @@ class Answer extends HTMLElement {
       case "plan_created":
       case "plan_reviewed":
       case "plan_held":
+      case "plan_paused":
+      case "plan_resumed":
       case "plan_finished":
         this.addPlan(data.plan);
         break;
       case "step_started":
+      case "step_paused":
       case "step_finished":
         this.#plans.get(data.plan_id)?.step(data.step);
         this.wait("Working");
         break;
       case "agent_started":
+      case "agent_paused":
       case "agent_finished":
         (this.#plans.get(data.agent.plan_id) ?? this.#newPlan(data.agent.id)).agent(data.agent);
         break;
@@ -114,7 +118,8 @@ class Answer extends HTMLElement {
         this.addPreview({ ...data, kind: event }, "waiting");
         break;
       case "approval_request":
-        (this.#calls.get(data.tool_use_id) ?? [...this.#calls.values()].findLast((call) => call.tool === data.tool))?.hold();
+        if (data.origin) this.#planOf(data.origin)?.hold(data.tool_use_id);
+        else (this.#calls.get(data.tool_use_id) ?? [...this.#calls.values()].findLast((call) => call.tool === data.tool))?.hold();
         this.addApproval(data);
         break;
       case "payload": {
@@ -247,6 +252,8 @@ class Answer extends HTMLElement {
     const known = this.#plans.get(id);
     if (known) return known;
     this.#closeText();
+    // One that has waited goes on here.
+    for (const before of document.querySelectorAll("sb-plan")) if (before.planId === id) before.remove();
     const element = document.createElement("sb-plan");
     element.seen = this.seen;
     this.#plans.set(id, element);

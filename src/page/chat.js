@@ -348,7 +348,6 @@ export class Chat {
     if (run.document) target.message = "Your decision is kept.";
   }
 
-  /** The screen that this action belongs to is not here, unless somebody has built the page into one. */
   /** A plan that waits is not carried out any more; perhaps another one is made instead. */
   async #dropPlan(element, { id, say }) {
     try {
@@ -358,9 +357,11 @@ export class Chat {
       return;
     }
     element.drop();
+    for (const asking of document.querySelectorAll("sb-approval")) if (asking.approval?.origin?.plan_id === id) asking.state = "rejected";
     if (say) this.send(say);
   }
 
+  /** The screen that this action belongs to is not here, unless somebody has built the page into one. */
   #act(action) {
     const handled = !document.dispatchEvent(new CustomEvent("switchboard-action", { detail: action, cancelable: true }));
     if (!handled) this.#banner.show(`“${action.label}” is something that the application does; this page cannot.`,

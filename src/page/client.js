@@ -14,15 +14,16 @@
  *   status: string, result: any, error: string|null}} PlanStep
  * @typedef {{id: string, objective: string, mode: string, status: string, steps: PlanStep[],
  *   review: {verdict: string, notes: string}|null}} Plan
- * @typedef {{event: "plan_created"|"plan_reviewed"|"plan_held"|"plan_finished", data: {plan: Plan}}} PlanEvent
- * @typedef {{event: "step_started"|"step_finished", data: {plan_id: string, step: PlanStep}}} StepEvent
- * @typedef {{event: "agent_started"|"agent_finished", data: {agent: object}}} AgentEvent
+ * @typedef {{event: "plan_created"|"plan_reviewed"|"plan_held"|"plan_paused"|"plan_resumed"|"plan_finished", data: {plan: Plan}}} PlanEvent
+ * @typedef {{event: "step_started"|"step_paused"|"step_finished", data: {plan_id: string, step: PlanStep}}} StepEvent
+ * @typedef {{event: "agent_started"|"agent_paused"|"agent_finished", data: {agent: object}}} AgentEvent
  * @typedef {{event: "workflow_preview", data: {preview_id: string, description: string, workflow: object,
  *   is_update: boolean, workflow_id?: string}}} WorkflowPreview
  * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
  *   is_update: boolean, config_id?: string, name?: string}}} TablePreview
  * @typedef {{event: "approval_request", data: {approval_id: string, tool: string, arguments: object, digest: string,
- *   needs: "user"|"role", role?: string, not_requester?: boolean, expires_at_ms: number, tool_use_id: string}}} ApprovalRequest
+ *   needs: "user"|"role", role?: string, not_requester?: boolean, expires_at_ms: number, tool_use_id: string,
+ *   origin?: {plan_id: string|null, step: number|null, agent_id: string|null}}}} ApprovalRequest
  * @typedef {{event: "payload", data: {payload_id: string, type: string, data: any, summary: string}}} PayloadEvent
  * @typedef {{event: "suggestions", data: {suggested_values?: {label: string, value: any}[],
  *   suggested_actions?: {label: string, action: string, handler: "client"|"server", data?: any, style?: string}[]}}

@@ -7,6 +7,8 @@ import { h, icon } from "./dom.js";
 const STATES = {
   pending: { icon: "dash", words: "not begun" },
   executing: { icon: null, words: "is carried out" },
+  awaiting_approval: { icon: "inbox", words: "waits for approval" },
+  paused: { icon: "inbox", words: "waits for approval" },
   completed: { icon: "check", words: "done" },
   completed_with_errors: { icon: "check", words: "done, with errors" },
   failed: { icon: "cross", words: "failed" },
@@ -55,7 +57,7 @@ class Plan extends HTMLElement {
     if (isNew) this.#draw(plan.steps);
     for (const step of plan.steps) this.step(step);
     for (const work of plan.executions ?? []) this.#past(work);
-    this.#decide(["draft", "held"].includes(plan.status));
+    this.#decide(plan.status);
   }
 
   /** @param {any} step */
@@ -69,7 +71,7 @@ class Plan extends HTMLElement {
     view.state.className = ["completed", "executing", "pending"].includes(step.status) ? "tool-state visually-hidden" : "tool-state";
     view.error.textContent = step.error ?? "";
     view.error.hidden = !step.error;
-    if (step.status !== "executing") for (const call of view.calls.querySelectorAll("sb-tool-call")) call.end("not_run");
+    if (!["executing", "awaiting_approval"].includes(step.status)) for (const call of view.calls.querySelectorAll("sb-tool-call")) call.end("not_run");
   }
 
   /** The work of a sub-agent as it begins and ends. @param {any} work */
@@ -101,6 +103,11 @@ class Plan extends HTMLElement {
     }
     if (event === "tool_call_progress") call.progress(data);
     if (event === "tool_call_result") call.end(data.state ?? (data.is_error ? "failed" : "done"));
+  }
+
+  /** A call of it waits for a person. @param {string} id */
+  hold(id) {
+    this.#calls.get(id)?.hold();
   }
 
   /** It is not carried out any more. */
@@ -162,11 +169,13 @@ class Plan extends HTMLElement {
     view.more.open = false;
   }
 
-  /** What can be done with a plan that waits. */
-  #decide(waits) {
-    if (!waits) return this.#foot.replaceChildren();
+  /** What can be done with a plan that waits: one that waits for approval has begun already. */
+  #decide(status) {
+    if (!["draft", "held", "paused"].includes(status)) return this.#foot.replaceChildren();
     if (this.#foot.childElementCount > 0) return;
     const { id, objective } = this.#plan;
+    const drop = h("button", { type: "button", class: "button small", onclick: () => this.#dispatch("drop-plan", { id }) }, "Drop");
+    if (status === "paused") return this.#foot.replaceChildren(h("div", { class: "plan-buttons" }, drop));
     const input = h("textarea", { rows: 2, "aria-label": "Objective", value: objective });
     const edit = h("form", { class: "plan-edit", hidden: true, onsubmit: (event) => {
       event.preventDefault();
@@ -177,7 +186,7 @@ class Plan extends HTMLElement {
       h("div", { class: "plan-buttons" },
         h("button", { type: "button", class: "button small primary", onclick: () => this.#dispatch("say", `Carry out the plan ${id}`) }, "Run"),
         h("button", { type: "button", class: "button small", onclick: () => { edit.hidden = !edit.hidden; if (!edit.hidden) input.focus(); } }, "Edit objective"),
-        h("button", { type: "button", class: "button small", onclick: () => this.#dispatch("drop-plan", { id }) }, "Drop")),
+        drop),
       edit);
   }
 

@@ -115,12 +115,14 @@ pub struct Chain {
     runs: Arc<Runs>,
     context: Context,
     left: VecDeque<Link>,
+    /// Whether a run of it has begun.
+    has_begun: bool,
 }
 
 impl Chain {
     /// Runs that do this, in order. Nothing begins yet.
     pub fn new(runs: Arc<Runs>, context: Context, links: impl IntoIterator<Item = Link>) -> Self {
-        Self { runs, context, left: links.into_iter().collect() }
+        Self { runs, context, left: links.into_iter().collect(), has_begun: false }
     }
 
     /// Whether no run is left to begin.
@@ -133,14 +135,16 @@ impl Chain {
         &self.context.request.id
     }
 
-    /// Begins the next run; `None` where none is left. It is to be called when the run before has ended.
+    /// Begins the next run; `None` where none is left, or what was left has been decided by what the runs before have done. It is to
+    /// be called when the run before has ended.
     pub async fn next(&mut self) -> Option<Result<Attached, ChainError>> {
         loop {
             let link = self.left.pop_front()?;
             let begun = match link {
                 Link::Ask(input) => {
                     let Context { caller, request, .. } = &self.context;
-                    self.runs.start(caller.clone(), *input, request.clone()).await.map_err(ChainError::from)
+                    let begun = self.runs.start(caller.clone(), *input, request.clone()).await;
+                    begun.map(Some).map_err(ChainError::from)
                 }
                 Link::Decide(deciding) => {
                     let call = deciding.approval;
@@ -148,13 +152,20 @@ impl Chain {
                 }
             };
             let passes_over_late = self.context.rule == DecisionRule::Conversation && !self.left.is_empty();
-            if !(passes_over_late && begun.as_ref().is_err_and(ChainError::is_late)) {
-                return Some(begun);
+            match begun {
+                Ok(None) => {}
+                Err(error) if passes_over_late && error.is_late() => {}
+                Ok(Some(attached)) => {
+                    self.has_begun = true;
+                    return Some(Ok(attached));
+                }
+                Err(error) => return Some(Err(error)),
             }
         }
     }
 
-    async fn decide(&self, deciding: Deciding) -> Result<Attached, ChainError> {
+    /// Begins the run behind a decision; `None` where there is nothing left to decide.
+    async fn decide(&self, deciding: Deciding) -> Result<Option<Attached>, ChainError> {
         let Context { caller, conversation, rule, options, request } = &self.context;
         let Deciding { approval, decision, is_farewell: _, seen } = deciding;
         let found = self.runs.approval(caller, approval).await.map_err(BeginError::from)?;
@@ -171,14 +182,21 @@ impl Chain {
                 Request { id: request.id.clone(), key }
             }
         };
+        let is_of_plan =
+            found.as_ref().and_then(|view| view.approval.origin).is_some_and(|origin| origin.plan.is_some());
         if let (Seen::Digest(seen), Some(view)) = (seen, found)
             && seen.is_none_or(|seen| seen != view.approval.digest)
         {
             return Err(Cause::OtherCall.into());
         }
-        match self.runs.decide(caller.clone(), approval, decision, options.clone(), request).await? {
-            Decided::GoesOn(attached) => Ok(attached),
-            Decided::Kept(_) => Err(Cause::Kept.into()),
+        match self.runs.decide(caller.clone(), approval, decision, options.clone(), request).await {
+            Ok(Decided::GoesOn(attached)) => Ok(Some(attached)),
+            Ok(Decided::Kept(_)) => Err(Cause::Kept.into()),
+            Err(error) => match ChainError::from(error) {
+                // What was decided before has ended its plan.
+                late if late.is_late() && is_of_plan && self.has_begun => Ok(None),
+                error => Err(error),
+            },
         }
     }
 }

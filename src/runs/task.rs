@@ -131,6 +131,7 @@ impl Task {
             profile: requested.profile.clone(),
             model: requested.model.clone(),
             details: requested.options.details,
+            may_pause: requested.options.may_pause,
             recap: requested.options.recap.clone(),
             client_tools: requested.options.client_tools.clone(),
             start,

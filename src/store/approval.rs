@@ -3,17 +3,18 @@
 use super::record_error::RecordError;
 use super::scope::original;
 use crate::agent::ports::approvals::{ApprovalView, call_digest};
-use crate::agent::ports::store::ApprovedCall;
+use crate::agent::ports::store::{ApprovedCall, TurnedDown};
 use crate::chat::approval::{Approval, ApprovalState, Consent};
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::ids::{ApprovalId, ConversationId, ExecutionId, PlanId, RunId, ToolCallId};
+use crate::chat::origin::CallOrigin;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::{ToolCall, ToolInput};
 
 /// The columns of an [`ApprovalRow`] of the approval `a`, for statements of either database.
 macro_rules! approval_columns {
     () => {
-        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.tool, a.arguments, a.input, a.definition, a.digest,
+        "a.id, a.tenant, a.user_id, a.conversation, a.run_id, a.call_id, a.plan_id, a.step, a.agent_id, a.tool, a.arguments, a.input, a.definition, a.digest,
              a.role, a.not_requester <> 0 AS not_requester, a.state, a.created_at, a.expires_at, a.expires_at <= @now AS is_over"
     };
 }
@@ -28,6 +29,9 @@ pub(super) struct ApprovalRow {
     conversation: String,
     run_id: String,
     call_id: Option<String>,
+    plan_id: Option<String>,
+    step: Option<i64>,
+    agent_id: Option<String>,
     tool: String,
     arguments: String,
     input: String,
@@ -47,11 +51,17 @@ impl ApprovalRow {
     /// # Errors
     /// When something in it is not what we write.
     pub(super) fn into_view(self) -> Result<ApprovalView, RecordError> {
+        let origin = CallOrigin {
+            plan: self.plan_id.as_deref().map(PlanId::parse).transpose()?,
+            step: self.step.and_then(|step| u32::try_from(step).ok()),
+            agent: self.agent_id.as_deref().map(ExecutionId::parse).transpose()?,
+        };
         let approval = Approval {
             id: ApprovalId::parse(&self.id)?,
             run: RunId::parse(&self.run_id)?,
             conversation: ConversationId::parse(&self.conversation)?,
             call: self.call_id.map(|id| original(&id).into_owned()),
+            origin: Some(origin).filter(|origin| *origin != CallOrigin::default()),
             tool: original(&self.tool).into_owned(),
             arguments: serde_json::from_str(&self.arguments).map_err(RecordError::json("waiting call"))?,
             input: serde_json::from_str(&self.input).map_err(RecordError::json("waiting call"))?,
@@ -82,5 +92,12 @@ pub(super) fn approved_call(approval: Approval, context: Option<ScreenState>) ->
         return Err(RecordError::Digest);
     }
     let call = ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.input) };
-    Ok(ApprovedCall { call, requested_as: approval.call, digest: approval.digest, context })
+    let Approval { call: requested_as, origin, digest, .. } = approval;
+    Ok(ApprovedCall { call, requested_as, origin, digest, context })
+}
+
+/// The call that was turned down.
+pub(super) fn turned_down(approval: Approval) -> TurnedDown {
+    let Approval { call: requested_as, origin, tool, .. } = approval;
+    TurnedDown { requested_as, tool, origin }
 }

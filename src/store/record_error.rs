@@ -38,6 +38,9 @@ pub(super) enum RecordError {
     /// A plan, a step or the work of a sub-agent does not read back.
     #[error("a stored plan is none")]
     Plan,
+    /// A directive or a signal does not read back.
+    #[error("a stored directive or signal is none")]
+    Directive,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),

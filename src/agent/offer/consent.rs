@@ -3,17 +3,20 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent::ports::approvals::call_digest;
-use crate::agent::ports::store::{ApprovedCall, TurnedDown};
+use crate::agent::ports::store::{ApprovedCall, DecidedCall, TurnedDown};
 use crate::chat::approval::{Approval, Consent};
 use crate::chat::event::AgentEvent;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, RunId, ToolCallId};
+use crate::chat::origin::CallOrigin;
 use crate::chat::tool::{ToolCall, ToolOutput};
 
 /// A call that is to be let through.
 pub(in crate::agent) struct Wanted<'a> {
     /// As the model made it.
     pub(in crate::agent) call: &'a ToolCall,
+    /// Who has made it, where that is not the model that answers.
+    pub(in crate::agent) origin: Option<CallOrigin>,
     /// Its arguments as the model gave them.
     pub(in crate::agent) input: &'a Map<String, Value>,
     /// Its arguments as they are sent.
@@ -25,7 +28,7 @@ pub(in crate::agent) struct Wanted<'a> {
 /// The approval of a call, which waits for `life_ms` from `now_ms` on, by the database's clock.
 pub(in crate::agent) fn ask(
     of: (RunId, &ConversationId),
-    Wanted { call, input, arguments, definition }: Wanted<'_>,
+    Wanted { call, origin, input, arguments, definition }: Wanted<'_>,
     consent: Consent,
     now_ms: i64,
     life_ms: i64,
@@ -35,6 +38,7 @@ pub(in crate::agent) fn ask(
         run: of.0,
         conversation: of.1.clone(),
         call: Some(call.id.as_str().to_owned()),
+        origin,
         tool: call.name.clone(),
         digest: call_digest(&call.name, &definition, &arguments),
         definition: Some(definition),
@@ -47,16 +51,15 @@ pub(in crate::agent) fn ask(
 }
 
 /// The event for the decision with which a run begins; `None` for a call whose id was not recorded.
-pub(in crate::agent) fn decided(
-    approved: Option<&ApprovedCall>,
-    turned_down: Option<TurnedDown>,
-) -> Option<AgentEvent> {
-    if let Some(ApprovedCall { call, requested_as, .. }) = approved {
-        let (requested_as, runs_as) = (ToolCallId::from_model(requested_as.clone()?), Some(call.id.clone()));
-        return Some(AgentEvent::CallDecided { requested_as, name: call.name.clone(), runs_as });
-    }
-    let TurnedDown { requested_as, tool } = turned_down?;
-    Some(AgentEvent::CallDecided { requested_as: ToolCallId::from_model(requested_as?), name: tool, runs_as: None })
+pub(in crate::agent) fn decided(decided: &DecidedCall) -> Option<AgentEvent> {
+    let (requested_as, name, runs_as) = match decided {
+        DecidedCall::Approved(ApprovedCall { call, requested_as, .. }) => {
+            (requested_as, &call.name, Some(call.id.clone()))
+        }
+        DecidedCall::TurnedDown(TurnedDown { requested_as, tool, origin: _ }) => (requested_as, tool, None),
+    };
+    let requested_as = ToolCallId::from_model(requested_as.clone()?);
+    Some(AgentEvent::CallDecided { requested_as, name: name.clone(), runs_as })
 }
 
 /// The result, for the model, of a call that waits; `again` where it was let through and has changed since.
@@ -72,6 +75,11 @@ pub(in crate::agent) fn waits(approval: &Approval, again: bool) -> ToolOutput {
          user's next message"
     );
     let content = json!({"status": "awaiting_approval", "note": note}).to_string();
+    ToolOutput { fate: CallFate::AwaitsApproval, ..ToolOutput::ok(content) }
+}
+
+/// The result, for the model, of a plan that waits for a person in the middle.
+pub(in crate::agent) fn plan_waits(content: String) -> ToolOutput {
     ToolOutput { fate: CallFate::AwaitsApproval, ..ToolOutput::ok(content) }
 }
 

@@ -131,6 +131,7 @@ fn step(place: u32, fields: &Map<String, Value>, mistakes: &mut Mistakes) -> Ste
         metadata,
         status: StepStatus::Pending,
         calls: 0,
+        so_far: Vec::new(),
         result: None,
         error: None,
     }

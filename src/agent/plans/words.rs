@@ -151,6 +151,26 @@ pub fn waits(plan: &Plan) -> Value {
     told
 }
 
+/// What the model that has asked for a plan reads of one that waits for a person in the middle.
+pub fn paused(plan: &Plan) -> Value {
+    let waits = plan.steps.iter().filter(|step| step.status == StepStatus::AwaitingApproval);
+    let waits = waits.map(|step| step.number.to_string()).collect::<Vec<_>>().join(", ");
+    let done = plan.count(StepStatus::Completed);
+    json!({
+        "status": "awaiting_approval",
+        "plan_id": plan.id.to_string(),
+        "summary": format!("{done} of {} steps are done; calls of steps {waits} wait until a person has let them through. You cannot do that, and the plan goes on by itself when it is decided; do not make it again.", plan.steps.len()),
+        "details": details(plan),
+    })
+}
+
+/// The same where nobody can let them through, since the run has ended in another way.
+pub fn broken_off(plan: &Plan) -> Value {
+    let words = "the run ended while the plan waited for a person, and the plan with it. Steps that are completed are done: do not \
+                 repeat them, and look what is there before you repeat another";
+    json!({"error": words, "plan_id": plan.id.to_string(), "details": details(plan)})
+}
+
 /// What the model that has asked for a plan reads of one that has come to its end.
 pub fn executed(plan: &Plan) -> Value {
     let (completed, failed) = (plan.count(StepStatus::Completed), plan.count(StepStatus::Failed));

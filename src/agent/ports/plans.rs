@@ -1,13 +1,14 @@
 //! The port of plans and of the work of sub-agents.
 //!
 //! **Invariant:** what a run keeps of its plans it keeps only while it lives. When it ends, however that is, so does what it
-//! has begun: a plan of a run that is gone never says that it is carried out.
+//! has begun: a plan of a run that is gone never says that it is carried out. One that waits for a person is paused with its run.
 
 use async_trait::async_trait;
 
 use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PlanId, RunId};
+use crate::chat::message::Message;
 use crate::chat::plan::{Execution, Plan, Step};
 
 /// Keeps what a run does with its plans.
@@ -26,19 +27,18 @@ pub trait PlanCommits: Send + Sync {
     /// When the run has ended, or it could not be committed.
     async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), StoreError>;
 
-    /// Keeps the work of a sub-agent as it is now.
+    /// Keeps the work of a sub-agent as it is now; of one that waits for a person also what it has said and read.
     ///
     /// # Errors
     /// When the run has ended, or it could not be committed.
-    async fn keep_execution(&self, of: OfRun<'_>, work: &Execution) -> Result<(), StoreError>;
+    async fn keep_execution(&self, of: OfRun<'_>, work: &Execution, transcript: &[Message]) -> Result<(), StoreError>;
 
-    /// Takes a plan of the run's conversation that waits, so that this run carries it out and no other one ever does;
-    /// `None` where there is none of that id that waits. The run that has made it does not get it: its user has not seen
-    /// it.
+    /// Takes a plan of the run's conversation that waits so, for this run to carry it out and no other one; `None` where
+    /// there is none of that id. The run that has made it does not get it: its user has not seen it.
     ///
     /// # Errors
     /// When the run has ended, or it could not be committed.
-    async fn take_plan(&self, of: OfRun<'_>, plan: PlanId) -> Result<Option<Plan>, StoreError>;
+    async fn take_plan(&self, of: OfRun<'_>, plan: PlanId, waits: Waits) -> Result<Option<TakenPlan>, StoreError>;
 
     /// The newest plans of the owner's conversation that wait, oldest first.
     ///
@@ -79,6 +79,35 @@ pub trait PlanRecords: Send + Sync {
     async fn drop_plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<bool>, StoreError>;
 }
 
+/// How a plan waits that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// Nothing of it has begun.
+    ToBegin,
+    /// It was paused: a call of it has to be decided.
+    ToGoOn,
+}
+
+/// A plan that was taken.
+#[derive(Debug, Clone)]
+pub struct TakenPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// The kind of screen whose assistant makes it; `None` of those before this was noted.
+    pub context_type: Option<String>,
+    /// Its sub-agents that wait for a person.
+    pub agents: Vec<PausedAgent>,
+}
+
+/// A sub-agent that waits for a person.
+#[derive(Debug, Clone)]
+pub struct PausedAgent {
+    /// Its work so far.
+    pub work: Execution,
+    /// What it has said and read, behind what it was asked.
+    pub transcript: Vec<Message>,
+}
+
 /// The run that keeps something.
 #[derive(Debug, Clone, Copy)]
 pub struct OfRun<'a> {
@@ -88,6 +117,8 @@ pub struct OfRun<'a> {
     pub conversation: &'a ConversationId,
     /// The run.
     pub run: RunId,
+    /// The kind of screen whose assistant goes on in it.
+    pub context_type: &'a str,
 }
 
 /// A plan, where it belongs and who has carried out its steps.

@@ -11,9 +11,10 @@ use super::summaries::{HistoryBound, KeptSummary};
 use crate::chat::approval::Decision;
 use crate::chat::caller::Owner;
 use crate::chat::clarification::Clarification;
-use crate::chat::ids::{ApprovalId, ConversationId, RunId};
+use crate::chat::ids::{ApprovalId, ConversationId, PlanId, RunId};
 use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::{AssistantMessage, Message, UserMessage};
+use crate::chat::origin::CallOrigin;
 use crate::chat::place::{Place, PlaceUpdate};
 use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::screen::ScreenState;
@@ -252,10 +253,8 @@ pub struct RunStart {
     /// Calls of an earlier run that were left to the client, again, and what it says came of them: committed behind the
     /// message, each with an entry in the trail.
     pub answered: Option<(AssistantMessage, Vec<ToolResult>)>,
-    /// A call that was approved: it is made before the first model call.
-    pub call: Option<ApprovedCall>,
-    /// A call that its user has turned down: readers get an event, and the message tells the model.
-    pub turned_down: Option<TurnedDown>,
+    /// A call that its user has decided.
+    pub decided: Option<DecidedCall>,
     /// The screen state: the request's own, else that of the run which it goes on with.
     pub context: Option<ScreenState>,
     /// Where the conversation is, as its request changed it.
@@ -280,8 +279,7 @@ impl RunStart {
             history: Vec::new(),
             message,
             answered: None,
-            call: None,
-            turned_down: None,
+            decided: None,
             context: None,
             place: None,
             recap: None,
@@ -293,6 +291,38 @@ impl RunStart {
     }
 }
 
+/// A call with whose decision a run begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DecidedCall {
+    /// It was approved: it is made before the first model call.
+    Approved(ApprovedCall),
+    /// It was turned down: readers get an event, and the message tells the model.
+    TurnedDown(TurnedDown),
+}
+
+impl DecidedCall {
+    /// Who had made the call, where that was not the model that answers.
+    pub fn origin(&self) -> Option<&CallOrigin> {
+        match self {
+            Self::Approved(call) => call.origin.as_ref(),
+            Self::TurnedDown(call) => call.origin.as_ref(),
+        }
+    }
+
+    /// The plan that has waited for it.
+    pub fn plan(&self) -> Option<PlanId> {
+        self.origin().and_then(|origin| origin.plan)
+    }
+
+    /// The id of the call in the run that requested it.
+    pub fn requested_as(&self) -> Option<&str> {
+        match self {
+            Self::Approved(call) => call.requested_as.as_deref(),
+            Self::TurnedDown(call) => call.requested_as.as_deref(),
+        }
+    }
+}
+
 /// A call that was let through.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovedCall {
@@ -300,6 +330,8 @@ pub struct ApprovedCall {
     pub call: ToolCall,
     /// Its id in the run that requested it; `None` where that was not noted.
     pub requested_as: Option<String>,
+    /// Who had made it, where that was not the model that answers.
+    pub origin: Option<CallOrigin>,
     /// The digest of the call that its user saw: its tool, as that was, and its completed arguments.
     pub digest: String,
     /// The screen state of the run that requested it: arguments that are filled in from it are those that its user saw.
@@ -313,6 +345,8 @@ pub struct TurnedDown {
     pub requested_as: Option<String>,
     /// The tool.
     pub tool: String,
+    /// Who had made it, where that was not the model that answers.
+    pub origin: Option<CallOrigin>,
 }
 
 /// Why a run did not begin.

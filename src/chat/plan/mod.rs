@@ -58,10 +58,23 @@ pub struct Step {
     pub status: StepStatus,
     /// How many of its tools were called; none of a sub-agent's.
     pub calls: u32,
+    /// The calls of its tools, in their order, while one of them waits for a person.
+    pub so_far: Vec<StepCall>,
     /// What came of it.
     pub result: Option<Value>,
     /// Why it has failed, or was skipped.
     pub error: Option<String>,
+}
+
+/// A call of a step that waits, or that was made before it has waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepCall {
+    /// Its id; of one that waits, that of its approval's call.
+    pub id: String,
+    /// What became of it.
+    pub fate: CallFate,
+    /// What it has said.
+    pub content: String,
 }
 
 /// What happens with a plan when it is made.
@@ -84,6 +97,8 @@ pub enum PlanStatus {
     Held,
     /// It is carried out.
     Executing,
+    /// It goes on when a call of it is decided that waits for a person.
+    Paused,
     /// All of it is done.
     Completed,
     /// It is done, but for steps on which nothing depends.
@@ -101,6 +116,8 @@ pub enum StepStatus {
     Pending,
     /// It is carried out.
     Executing,
+    /// A call of it waits for a person.
+    AwaitingApproval,
     /// It is done.
     Completed,
     /// It has failed.
@@ -160,6 +177,13 @@ pub enum PlanEvent {
         /// The step.
         step: Step,
     },
+    /// A call of a step waits for a person, and the step with it.
+    StepPaused {
+        /// Its plan.
+        plan: PlanId,
+        /// The step.
+        step: Step,
+    },
     /// A step has ended, or was skipped.
     StepFinished {
         /// Its plan.
@@ -169,21 +193,16 @@ pub enum PlanEvent {
     },
     /// A sub-agent begins.
     AgentStarted(Execution),
+    /// A call of a sub-agent waits for a person, and the sub-agent with it.
+    AgentPaused(Execution),
     /// A sub-agent has ended.
     AgentFinished(Execution),
+    /// A plan waits for a person to decide calls of it.
+    Paused(Plan),
+    /// It goes on.
+    Resumed(Plan),
     /// A plan has come to its end; its steps stand there without their results, which they have told.
     Ended(Plan),
-}
-
-/// Who makes a call, where it is not the model that answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallOrigin {
-    /// The plan.
-    pub plan: Option<PlanId>,
-    /// Its step.
-    pub step: Option<u32>,
-    /// The sub-agent; none where the step's tools are called without a model.
-    pub agent: Option<ExecutionId>,
 }
 
 /// The work of one sub-agent.
@@ -209,6 +228,8 @@ pub struct Execution {
     pub error: Option<String>,
     /// The calls that it has made, in order.
     pub calls: Vec<AgentCall>,
+    /// The ids of those that wait for a person.
+    pub waits_for: Vec<String>,
     /// What it has used.
     pub usage: Usage,
     /// When it began; in milliseconds.
@@ -278,6 +299,13 @@ impl Step {
     }
 }
 
+impl StepCall {
+    /// Whether no further call comes behind it, for now.
+    pub fn is_in_the_way(&self) -> bool {
+        self.fate.is_error() || self.fate == CallFate::AwaitsApproval
+    }
+}
+
 impl PlanStatus {
     /// Whether it waits to be carried out.
     pub fn waits(self) -> bool {
@@ -288,7 +316,7 @@ impl PlanStatus {
 impl StepStatus {
     /// Whether it has come to its end.
     pub fn is_over(self) -> bool {
-        !matches!(self, Self::Pending | Self::Executing)
+        !matches!(self, Self::Pending | Self::Executing | Self::AwaitingApproval)
     }
 }
 
@@ -322,6 +350,7 @@ names! {
         Draft = "draft",
         Held = "held",
         Executing = "executing",
+        Paused = "paused",
         Completed = "completed",
         CompletedWithErrors = "completed_with_errors",
         Failed = "failed",
@@ -330,6 +359,7 @@ names! {
     StepStatus {
         Pending = "pending",
         Executing = "executing",
+        AwaitingApproval = "awaiting_approval",
         Completed = "completed",
         Failed = "failed",
         Skipped = "skipped",

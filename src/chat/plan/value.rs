@@ -4,8 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    AgentCall, CallOrigin, Execution, Plan, PlanEvent, PlanMode, PlanStatus, Review, Step, StepKind, StepStatus,
-    Verdict,
+    AgentCall, Execution, Plan, PlanEvent, PlanMode, PlanStatus, Review, Step, StepCall, StepKind, StepStatus, Verdict,
 };
 use crate::bounded::json as bounded;
 use crate::chat::day::{ms_of, rfc3339};
@@ -90,7 +89,7 @@ impl Review {
 impl Step {
     /// The step.
     pub fn value(&self) -> Value {
-        json!({
+        let mut value = json!({
             "number": self.number,
             "kind": self.kind.name(),
             "description": self.description,
@@ -102,7 +101,11 @@ impl Step {
             "calls": self.calls,
             "result": self.result,
             "error": self.error,
-        })
+        });
+        if !self.so_far.is_empty() {
+            value["so_far"] = self.so_far.iter().map(StepCall::value).collect();
+        }
+        value
     }
 
     /// The step in `value`; `None` when it is none.
@@ -117,9 +120,36 @@ impl Step {
             metadata: value["metadata"].as_object().cloned().unwrap_or_default(),
             status: StepStatus::of_name(value["status"].as_str()?)?,
             calls: number(value, "calls").unwrap_or_default(),
+            so_far: match value.get("so_far") {
+                Some(_) => list(value, "so_far", StepCall::of_value)?,
+                None => Vec::new(),
+            },
             result: Some(value["result"].clone()).filter(|result| !result.is_null()),
             error: value["error"].as_str().map(str::to_owned),
         })
+    }
+}
+
+impl StepCall {
+    fn value(&self) -> Value {
+        json!({"id": self.id, "fate": fate_name(self.fate), "content": self.content})
+    }
+
+    fn of_value(value: &Value) -> Option<Self> {
+        let fate = fate_of(value["fate"].as_str()?);
+        Some(Self { id: text(value, "id"), fate, content: text(value, "content") })
+    }
+}
+
+/// What became of a call that was kept with its plan; calls that wait are told from those that were not made.
+fn fate_name(fate: CallFate) -> &'static str {
+    fate.kept().unwrap_or(fate.name())
+}
+
+fn fate_of(name: &str) -> CallFate {
+    match name {
+        "done" => CallFate::Done,
+        name => CallFate::of_kept(Some(name), true),
     }
 }
 
@@ -131,6 +161,9 @@ impl Execution {
         });
         let mut value = self.head();
         value.insert("calls".to_owned(), calls.collect());
+        if !self.waits_for.is_empty() {
+            value.insert("waits_for".to_owned(), json!(self.waits_for));
+        }
         Value::Object(value)
     }
 
@@ -160,10 +193,7 @@ impl Execution {
     pub fn of_value(value: &Value) -> Option<Self> {
         let plan = value["plan_id"].as_str().and_then(|plan| PlanId::parse(plan).ok());
         let call = |call: &Value| {
-            let fate = match call["fate"].as_str()? {
-                "done" => CallFate::Done,
-                name => CallFate::of_kept(Some(name), true),
-            };
+            let fate = fate_of(call["fate"].as_str()?);
             Some(AgentCall {
                 id: text(call, "id"),
                 tool: text(call, "tool"),
@@ -186,30 +216,11 @@ impl Execution {
                 Some(_) => list(value, "calls", call)?,
                 None => Vec::new(),
             },
+            waits_for: texts(value, "waits_for"),
             usage: usage_of(&value["usage"]),
             started_ms: time(value, "started_at").unwrap_or_default(),
             duration_ms: value["duration_ms"].as_u64().unwrap_or_default(),
         })
-    }
-}
-
-impl CallOrigin {
-    /// Who it is.
-    pub fn value(&self) -> Value {
-        json!({
-            "plan_id": self.plan.map(|plan| plan.to_string()),
-            "step": self.step,
-            "agent_id": self.agent.map(|agent| agent.to_string()),
-        })
-    }
-
-    /// The one in `value`.
-    pub fn of_value(value: &Value) -> Self {
-        Self {
-            plan: value["plan_id"].as_str().and_then(|id| PlanId::parse(id).ok()),
-            step: number(value, "step"),
-            agent: value["agent_id"].as_str().and_then(|id| ExecutionId::parse(id).ok()),
-        }
     }
 }
 
@@ -223,9 +234,13 @@ impl PlanEvent {
             Self::Held(plan) => ("plan_held", json!({"plan": plan.value()})),
             Self::Ended(plan) => ("plan_finished", json!({"plan": plan.value()})),
             Self::StepStarted { plan, step } => ("step_started", of_step(plan, step)),
+            Self::StepPaused { plan, step } => ("step_paused", of_step(plan, step)),
             Self::StepFinished { plan, step } => ("step_finished", of_step(plan, step)),
             Self::AgentStarted(work) => ("agent_started", json!({"agent": work.head()})),
+            Self::AgentPaused(work) => ("agent_paused", json!({"agent": work.head()})),
             Self::AgentFinished(work) => ("agent_finished", json!({"agent": work.head()})),
+            Self::Paused(plan) => ("plan_paused", json!({"plan": plan.value()})),
+            Self::Resumed(plan) => ("plan_resumed", json!({"plan": plan.value()})),
         }
     }
 
@@ -239,9 +254,13 @@ impl PlanEvent {
             "plan_held" => Self::Held(plan()?),
             "plan_finished" => Self::Ended(plan()?),
             "step_started" => of_step().map(|(plan, step)| Self::StepStarted { plan, step })?,
+            "step_paused" => of_step().map(|(plan, step)| Self::StepPaused { plan, step })?,
             "step_finished" => of_step().map(|(plan, step)| Self::StepFinished { plan, step })?,
             "agent_started" => Self::AgentStarted(Execution::of_value(&value["agent"])?),
+            "agent_paused" => Self::AgentPaused(Execution::of_value(&value["agent"])?),
             "agent_finished" => Self::AgentFinished(Execution::of_value(&value["agent"])?),
+            "plan_paused" => Self::Paused(plan()?),
+            "plan_resumed" => Self::Resumed(plan()?),
             _ => return None,
         })
     }
@@ -292,6 +311,10 @@ fn list<T>(value: &Value, key: &str, read: impl Fn(&Value) -> Option<T>) -> Opti
 mod tests {
     use super::*;
 
+    fn step_call(fate: CallFate) -> StepCall {
+        StepCall { id: "c".to_owned(), fate, content: "{}".to_owned() }
+    }
+
     fn step() -> Step {
         Step {
             number: 2,
@@ -303,6 +326,7 @@ mod tests {
             metadata: Map::from_iter([("arguments".to_owned(), json!({"id": 1.5}))]),
             status: StepStatus::Failed,
             calls: 1,
+            so_far: [CallFate::Done, CallFate::AwaitsApproval, CallFate::Failed].map(step_call).to_vec(),
             result: Some(json!([1])),
             error: Some("no".to_owned()),
         }
@@ -343,6 +367,7 @@ mod tests {
             result: Some(json!({"a": null})),
             error: None,
             calls: vec![call(CallFate::Done), call(CallFate::Failed), call(CallFate::Unknown), call(CallFate::NotRun)],
+            waits_for: vec!["c".to_owned()],
             usage: Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, reasoning_tokens: 4 },
             started_ms: 9,
             duration_ms: 10,
@@ -354,7 +379,7 @@ mod tests {
         let work = execution();
         assert_eq!(Execution::of_value(&work.value()), Some(work.clone()));
         // Events tell how many calls there were, and not which.
-        let told = Execution { calls: Vec::new(), ..work.clone() };
+        let told = Execution { calls: Vec::new(), waits_for: Vec::new(), ..work.clone() };
         let (plan, step) = (plan(), step());
         let rows = [
             (PlanEvent::Created(plan.clone()), PlanEvent::Created(plan.clone())),
@@ -366,11 +391,18 @@ mod tests {
                 PlanEvent::StepStarted { plan: plan.id, step: step.clone() },
             ),
             (
+                PlanEvent::StepPaused { plan: plan.id, step: step.clone() },
+                PlanEvent::StepPaused { plan: plan.id, step: step.clone() },
+            ),
+            (
                 PlanEvent::StepFinished { plan: plan.id, step: step.clone() },
                 PlanEvent::StepFinished { plan: plan.id, step },
             ),
             (PlanEvent::AgentStarted(work.clone()), PlanEvent::AgentStarted(told.clone())),
+            (PlanEvent::AgentPaused(work.clone()), PlanEvent::AgentPaused(told.clone())),
             (PlanEvent::AgentFinished(work), PlanEvent::AgentFinished(told)),
+            (PlanEvent::Paused(plan.clone()), PlanEvent::Paused(plan.clone())),
+            (PlanEvent::Resumed(plan.clone()), PlanEvent::Resumed(plan.clone())),
         ];
         for (event, expected) in rows {
             let (name, value) = event.value();

@@ -135,6 +135,7 @@ pub(super) enum Line<'a> {
     Diagnosed(Cow<'a, Value>),
     Observed(Cow<'a, Observation>),
     Finished(UsageLine),
+    FinishedAtLimit(UsageLine),
     AwaitingApproval(UsageLine),
     AwaitingClient {
         usage: UsageLine,

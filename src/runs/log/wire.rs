@@ -13,9 +13,10 @@ use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
+use crate::chat::origin::CallOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::place::{Entity, Mover, Place};
-use crate::chat::plan::{CallOrigin, PlanEvent};
+use crate::chat::plan::PlanEvent;
 use crate::chat::screen::ScreenState;
 use crate::chat::tool::Progress;
 
@@ -119,7 +120,8 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
             AgentEvent::Observed(observation) => Self::Observed(Cow::Borrowed(observation)),
-            AgentEvent::Finished { usage } => Self::Finished(UsageLine::from_usage(*usage)),
+            AgentEvent::Finished { usage, at_limit: false } => Self::Finished(UsageLine::from_usage(*usage)),
+            AgentEvent::Finished { usage, at_limit: true } => Self::FinishedAtLimit(UsageLine::from_usage(*usage)),
             AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::from_usage(*usage)),
             AgentEvent::AwaitingClient { usage, calls } => Self::AwaitingClient {
                 usage: UsageLine::from_usage(*usage),
@@ -217,7 +219,8 @@ impl TryFrom<Line<'_>> for AgentEvent {
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
             Line::Observed(observation) => Self::Observed(Box::new(observation.into_owned())),
-            Line::Finished(usage) => Self::Finished { usage: usage.into_usage() },
+            Line::Finished(usage) => Self::Finished { usage: usage.into_usage(), at_limit: false },
+            Line::FinishedAtLimit(usage) => Self::Finished { usage: usage.into_usage(), at_limit: true },
             Line::AwaitingApproval(usage) => Self::AwaitingApproval { usage: usage.into_usage() },
             Line::AwaitingClient { usage, calls } => Self::AwaitingClient {
                 usage: usage.into_usage(),
@@ -353,10 +356,10 @@ mod tests {
             (text(), json()).prop_map(|(kind, payload)| {
                 AgentEvent::Artifact(Box::new(Artifact { kind: kind.into(), payload }))
             }),
-            any::<[u64; 4]>().prop_map(|[input_tokens, output_tokens, cached_input_tokens, reasoning_tokens]| {
-                AgentEvent::Finished {
-                    usage: Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens },
-                }
+            (any::<[u64; 4]>(), any::<bool>()).prop_map(|(tokens, at_limit)| {
+                let [input_tokens, output_tokens, cached_input_tokens, reasoning_tokens] = tokens;
+                let usage = Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens };
+                AgentEvent::Finished { usage, at_limit }
             }),
             (proptest::sample::select(&FailureCode::ALL[..]), text(), any::<bool>())
                 .prop_map(|(code, message, retryable)| AgentEvent::Failed(Failure { code, message, retryable })),

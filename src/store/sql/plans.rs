@@ -7,18 +7,22 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::SqlStore;
-use crate::agent::ports::plans::{OfRun, PlanCommits, PlanRecord, PlanRecords, WaitingPlan};
+use crate::agent::ports::plans::{
+    OfRun, PausedAgent, PlanCommits, PlanRecord, PlanRecords, TakenPlan, WaitingPlan, Waits,
+};
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PlanId, RunId};
+use crate::chat::message::Message;
 use crate::chat::plan::{Execution, Plan, PlanStatus, Step, StepStatus};
 use crate::chat::run::RunState;
 use crate::store::database::{Connection, Writing};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{Reach, Scope, original};
+use crate::store::scope::{Reach, Scope, original, storable};
 use crate::store::statement::{Batch, query};
+use crate::store::transcript::{Record, decode, encode};
 
 /// No further plans are listed behind 4 MiB of them.
 const LISTED_BYTES: usize = 4 << 20;
@@ -34,6 +38,18 @@ const UNKNOWN: &str = "the run ended while it was carried out; what it was to ch
 
 /// Why a step has not begun whose run ended.
 const NOT_BEGUN: &str = "the run ended before it began";
+
+/// The same of one that waited for a person.
+const NOT_LET_THROUGH: &str = "a call of it was not let through";
+
+/// What is said of a call that waited for a person when its plan ended.
+const PLAN_ENDED: &str = "\"its plan has ended\"";
+
+/// The same when its step failed.
+const STEP_ENDED: &str = "\"its step has failed\"";
+
+/// The sub-agents of a plan that wait have what they have said and read under this key of their JSON.
+const TRANSCRIPT: &str = "transcript";
 
 /// A plan as it is stored: its id, conversation, run, status, JSON, and when it ended.
 type PlanRow = (String, String, String, String, String, Option<i64>);
@@ -51,12 +67,12 @@ impl PlanCommits for SqlStore {
         attempt("keep steps of a plan", self.try_keep_steps(of, plan, steps)).await
     }
 
-    async fn keep_execution(&self, of: OfRun<'_>, work: &Execution) -> Result<(), StoreError> {
-        attempt("keep the work of a sub-agent", self.try_keep_execution(of, work)).await
+    async fn keep_execution(&self, of: OfRun<'_>, work: &Execution, transcript: &[Message]) -> Result<(), StoreError> {
+        attempt("keep the work of a sub-agent", self.try_keep_execution(of, work, transcript)).await
     }
 
-    async fn take_plan(&self, of: OfRun<'_>, plan: PlanId) -> Result<Option<Plan>, StoreError> {
-        attempt("take a plan", self.try_take_plan(of, plan)).await
+    async fn take_plan(&self, of: OfRun<'_>, plan: PlanId, waits: Waits) -> Result<Option<TakenPlan>, StoreError> {
+        attempt("take a plan", self.try_take_plan(of, plan, waits)).await
     }
 
     async fn waiting_plans(
@@ -106,14 +122,15 @@ impl SqlStore {
         let transaction = self.writing_of_run(&scope, of.run).await?;
         let mut batch = Batch::default();
         let keep = batch.say(
-            "INSERT INTO plans (tenant, user_id, conversation, id, run_id, status, body, created_at, completed_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            "INSERT INTO plans (tenant, user_id, conversation, id, run_id, status, body, created_at, completed_at,
+                 context_type)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              ON CONFLICT (id) DO UPDATE SET run_id = excluded.run_id, status = excluded.status, body = excluded.body,
                  completed_at = excluded.completed_at",
         );
         let keep = keep.bind((&scope, of.conversation.as_str(), plan.id.to_string(), of.run.to_string()));
         let keep = keep.bind((plan.status.name(), Value::Object(plan.head()).to_string(), plan.created_ms));
-        keep.bind(plan.completed_ms);
+        keep.bind((plan.completed_ms, storable(of.context_type)));
         for step in &plan.steps {
             put_step(&mut batch, &scope, plan.id, step, false);
         }
@@ -121,9 +138,15 @@ impl SqlStore {
             // A step that was broken off has left its sub-agent behind.
             let ended = batch.say(
                 "UPDATE executions SET status = 'cancelled', error = $4
-                 WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND status = 'executing'",
+                 WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND status IN ('executing', 'awaiting_approval')",
             );
             ended.bind((&scope, plan.id.to_string(), BROKEN_OFF));
+            let calls = batch.say(
+                "UPDATE approvals SET state = 'rejected', decided_at = $4, decided_in = $5, comment = $6
+                 WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND state IN ('pending', 'granted')
+                     AND decided_in IS NULL",
+            );
+            calls.bind((&scope, plan.id.to_string(), self.clock.now_ms(), of.run.to_string(), PLAN_ENDED));
         }
         batch.commit(transaction).await?;
         Ok(())
@@ -135,42 +158,71 @@ impl SqlStore {
         let mut batch = Batch::default();
         for (step, writes) in steps {
             put_step(&mut batch, &scope, plan, step, *writes);
+            if step.status == StepStatus::Failed {
+                // Nobody goes on with them.
+                let calls = batch.say(
+                    "UPDATE approvals SET state = 'rejected', decided_at = $5, decided_in = $6, comment = $7
+                     WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND step = $4
+                         AND state IN ('pending', 'granted') AND decided_in IS NULL",
+                );
+                let calls = calls.bind((&scope, plan.to_string(), i64::from(step.number), self.clock.now_ms()));
+                calls.bind((of.run.to_string(), STEP_ENDED));
+            }
         }
         batch.commit(writing).await?;
         Ok(())
     }
 
-    async fn try_keep_execution(&self, of: OfRun<'_>, work: &Execution) -> Result<(), Fault> {
+    async fn try_keep_execution(&self, of: OfRun<'_>, work: &Execution, transcript: &[Message]) -> Result<(), Fault> {
         let scope = Scope::from(of.owner);
+        let mut body = work.value();
+        if !transcript.is_empty() {
+            let messages = transcript.iter().map(|message| {
+                let Record { kind, body, .. } = encode(message)?;
+                Ok(Value::Array(vec![Value::from(kind), Value::from(body)]))
+            });
+            body[TRANSCRIPT] = messages.collect::<Result<_, RecordError>>()?;
+        }
         let transaction = self.writing_of_run(&scope, of.run).await?;
         let mut batch = Batch::default();
         let keep = batch.say(
             "INSERT INTO executions (tenant, user_id, conversation, id, run_id, plan_id, status, body, started_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-             ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body",
+             ON CONFLICT (id) DO UPDATE SET run_id = excluded.run_id, status = excluded.status, body = excluded.body",
         );
         let keep = keep.bind((&scope, of.conversation.as_str(), work.id.to_string(), of.run.to_string()));
         let keep = keep.bind(work.step.map(|(plan, _)| plan.to_string()));
-        keep.bind((work.status.name(), work.value().to_string(), work.started_ms));
+        keep.bind((work.status.name(), body.to_string(), work.started_ms));
         batch.commit(transaction).await?;
         Ok(())
     }
 
-    async fn try_take_plan(&self, of: OfRun<'_>, plan: PlanId) -> Result<Option<Plan>, Fault> {
+    async fn try_take_plan(&self, of: OfRun<'_>, plan: PlanId, waits: Waits) -> Result<Option<TakenPlan>, Fault> {
         let scope = Scope::from(of.owner);
         let mut transaction = self.writing_of_run(&scope, of.run).await?;
         let taken = query(
-            "UPDATE plans SET status = 'executing', run_id = $1
-             WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND id = $5 AND status IN ('draft', 'held')
-                 AND run_id <> $1",
+            "UPDATE plans SET status = 'executing', run_id = $1,
+                 context_type = CASE WHEN status = 'paused' THEN context_type ELSE $8 END
+             WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND id = $5 AND status IN ($6, $7)
+                 AND run_id <> $1
+             RETURNING context_type",
         );
+        let [one, other] = match waits {
+            Waits::ToBegin => [PlanStatus::Draft, PlanStatus::Held],
+            Waits::ToGoOn => [PlanStatus::Paused; 2],
+        };
         let taken = taken.bind((of.run.to_string(), &scope, of.conversation.as_str(), plan.to_string()));
-        if taken.execute(&mut transaction).await? == 0 {
-            return Ok(None);
-        }
-        let record = find_plan(&mut transaction, &scope, plan).await?;
+        let taken = taken.bind((one.name(), other.name(), storable(of.context_type)));
+        let taken: Option<(Option<String>,)> = taken.fetch_optional(&mut transaction).await?;
+        let Some((context_type,)) = taken else { return Ok(None) };
+        let Some(record) = find_plan(&mut transaction, &scope, plan).await? else { return Ok(None) };
+        let agents = match waits {
+            Waits::ToBegin => Vec::new(),
+            Waits::ToGoOn => paused_agents(&mut transaction, &scope, plan).await?,
+        };
         transaction.commit().await?;
-        Ok(record.map(|record| record.plan))
+        let context_type = context_type.map(|name| original(&name).into_owned());
+        Ok(Some(TakenPlan { plan: record.plan, context_type, agents }))
     }
 
     async fn try_drop_plan(&self, scope: &Scope, plan: PlanId) -> Result<Option<bool>, Fault> {
@@ -179,12 +231,28 @@ impl SqlStore {
             "UPDATE plans SET status = 'cancelled', completed_at = $1
              WHERE tenant = $2 AND user_id = $3 AND id = $4 AND status IN ('draft', 'held')",
         );
-        let dropped = dropped.bind((self.clock.now_ms(), scope, plan.to_string())).execute(&mut transaction).await?;
+        let now = self.clock.now_ms();
+        let mut dropped = dropped.bind((now, scope, plan.to_string())).execute(&mut transaction).await?;
+        if dropped == 0 {
+            // The model reads of them in the next message.
+            query(
+                "UPDATE approvals SET state = 'rejected', decided_at = $4, comment = $5
+                 WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND state IN ('pending', 'granted')
+                     AND decided_in IS NULL
+                     AND EXISTS (SELECT 1 FROM plans p WHERE p.id = $3 AND p.status = 'paused')",
+            )
+            .bind((scope, plan.to_string(), now, PLAN_ENDED))
+            .execute(&mut transaction)
+            .await?;
+            dropped = u64::from(end_paused(&mut transaction, scope, plan, RunState::Cancelled, now).await?);
+        }
         let found: Option<String> = query("SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND id = $3")
             .bind((scope, plan.to_string()))
             .fetch_optional_value(&mut transaction)
             .await?;
-        transaction.commit().await?;
+        if dropped > 0 {
+            transaction.commit().await?;
+        }
         Ok(found.map(|_| dropped > 0))
     }
 
@@ -247,26 +315,67 @@ impl SqlStore {
 pub(super) fn end_with_run(batch: &mut Batch, scope: &Scope, run: RunId, state: RunState, now: i64) {
     let (is_cancelled, ended) = match state {
         RunState::Cancelled => (1, PlanStatus::Cancelled),
-        _ => (0, PlanStatus::Failed),
+        // It waits, and a plan that is carried out waits with it.
+        RunState::AwaitingApproval => {
+            let pause = batch.say(
+                "UPDATE plans SET status = 'paused'
+                 WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
+            );
+            pause.bind((scope, run.to_string()));
+            return;
+        }
+        RunState::Queued | RunState::Running | RunState::Completed | RunState::Failed | RunState::Interrupted => {
+            (0, PlanStatus::Failed)
+        }
     };
     let steps = batch.say(
         "UPDATE plan_steps SET
-             status = CASE WHEN $4 = 1 THEN 'cancelled' WHEN status = 'executing' THEN 'failed' ELSE 'skipped' END,
-             error = CASE WHEN status = 'pending' THEN $5 WHEN writes = 1 THEN $6 ELSE $7 END
-         WHERE tenant = $1 AND user_id = $2 AND status IN ('pending', 'executing') AND plan_id IN (
+             status = CASE WHEN $4 = 1 THEN 'cancelled' WHEN status = 'pending' THEN 'skipped' ELSE 'failed' END,
+             error = CASE WHEN status = 'pending' THEN $5 WHEN writes = 1 THEN $7 WHEN status = 'awaiting_approval' THEN $6
+                 ELSE $8 END
+         WHERE tenant = $1 AND user_id = $2 AND status IN ('pending', 'executing', 'awaiting_approval') AND plan_id IN (
              SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing')",
     );
-    steps.bind((scope, run.to_string(), is_cancelled, NOT_BEGUN, UNKNOWN, ENDED));
+    steps.bind((scope, run.to_string(), is_cancelled, NOT_BEGUN, NOT_LET_THROUGH, UNKNOWN, ENDED));
+    let work = batch.say(
+        "UPDATE executions SET status = $4, error = $5
+         WHERE tenant = $1 AND user_id = $2 AND status IN ('executing', 'awaiting_approval') AND (run_id = $3 OR plan_id IN (
+             SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'))",
+    );
+    work.bind((scope, run.to_string(), ended.name(), ENDED));
+    let calls = batch.say(
+        "UPDATE approvals SET state = 'rejected', decided_at = $4, decided_in = $3, comment = $5
+         WHERE tenant = $1 AND user_id = $2 AND state IN ('pending', 'granted') AND decided_in IS NULL AND plan_id IN (
+             SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing')",
+    );
+    calls.bind((scope, run.to_string(), now, PLAN_ENDED));
     let plans = batch.say(
         "UPDATE plans SET status = $4, completed_at = $5
          WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
     );
     plans.bind((scope, run.to_string(), ended.name(), now));
-    let work = batch.say(
-        "UPDATE executions SET status = $4, error = $5
-         WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
-    );
-    work.bind((scope, run.to_string(), ended.name(), ENDED));
+}
+
+/// Ends a plan that is paused; whether it was.
+pub(super) async fn end_paused(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    plan: PlanId,
+    state: RunState,
+    now: i64,
+) -> Result<bool, Fault> {
+    let run: Option<String> = query(
+        "UPDATE plans SET status = 'executing' WHERE tenant = $1 AND user_id = $2 AND id = $3 AND status = 'paused'
+         RETURNING run_id",
+    )
+    .bind((scope, plan.to_string()))
+    .fetch_optional_value(&mut *connection)
+    .await?;
+    let Some(run) = run else { return Ok(false) };
+    let mut batch = Batch::default();
+    end_with_run(&mut batch, scope, RunId::parse(&run).map_err(RecordError::from)?, state, now);
+    batch.run(connection).await?;
+    Ok(true)
 }
 
 fn put_step(batch: &mut Batch, scope: &Scope, plan: PlanId, step: &Step, writes: bool) {
@@ -278,6 +387,32 @@ fn put_step(batch: &mut Batch, scope: &Scope, plan: PlanId, step: &Step, writes:
     );
     let put = put.bind((scope, plan.to_string(), i64::from(step.number), step.status.name(), i64::from(writes)));
     put.bind(step.value().to_string());
+}
+
+/// The sub-agents of a plan that wait for a person.
+async fn paused_agents(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    plan: PlanId,
+) -> Result<Vec<PausedAgent>, Fault> {
+    let rows: Vec<PartRow> = query(
+        "SELECT plan_id, status, body, error FROM executions
+         WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND status = 'awaiting_approval' ORDER BY started_at, id",
+    )
+    .bind((scope, plan.to_string()))
+    .fetch_all(connection)
+    .await?;
+    let paused = rows.iter().map(|row| {
+        let body = value(&row.2)?;
+        let messages = body[TRANSCRIPT].as_array().into_iter().flatten();
+        let transcript = messages.map(|message| {
+            let (kind, body) = message[0].as_str().zip(message[1].as_str()).ok_or(RecordError::Plan)?;
+            decode(kind, body)
+        });
+        let transcript = transcript.collect::<Result<_, _>>()?;
+        Ok(PausedAgent { work: execution(row)?, transcript })
+    });
+    paused.collect()
 }
 
 async fn find_plan(connection: &mut dyn Connection, scope: &Scope, plan: PlanId) -> Result<Option<PlanRecord>, Fault> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::plans::{desk, plans};
 use crate::runs::hanging;
 use crate::support::app::TestApp;
 use crate::support::environment;
@@ -129,6 +130,20 @@ async fn what_was_decided_elsewhere_has_no_buttons() {
 async fn a_change_is_drawn_accepted_and_waits_no_more() {
     let Some(seen) = visit("decide", &TestApp::demo().await).await else { return };
     assert_eq!(seen, json!({"calls": true, "waiting": "1 waiting for a decision", "wrong": []}));
+}
+
+#[tokio::test]
+async fn a_plan_waits_for_its_approvals_and_goes_on_where_it_is_shown() {
+    let erase = |id: &str| json!({"type": "action", "tools": ["erase"], "arguments": {"id": id}});
+    let (s, _backend) = desk([plans(&json!([erase("t1"), erase("t2")])), says("Gone.")]).await;
+    let Some(seen) = visit("plan", &s.app).await else { return };
+    let expected = json!([
+        ["paused", ["awaiting_approval", "awaiting_approval"], ["waiting", "waiting"], 1],
+        ["paused", ["awaiting_approval", "done"], ["accepted", "waiting"], 1],
+        ["paused", ["awaiting_approval", "done"], ["waiting"], 1],
+        ["done", ["done", "done"], ["accepted"], 1],
+    ]);
+    assert_eq!(seen, json!({"seen": expected, "waits": false, "wrong": []}));
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Plans and sub-agents for every wire: profiles that say so in their files, other assistants that are asked, and how clients
 //! of three protocols see it. What a plan promises is tested by `agent_stream/plans.rs`.
 
+mod approvals;
 mod bounds;
+mod resuming;
 
 use serde_json::{Value, json};
 
@@ -9,7 +11,7 @@ use crate::audit::{READABLE, record, told as lines};
 use crate::support::app::TestApp;
 use crate::support::frames::{self, Frame};
 use crate::support::model::{Script, Scripted, calls, says, turn};
-use crate::support::upstream::{Request, Upstream};
+use crate::support::upstream::{Answer, Request, Upstream};
 use crate::tools::rest::{Setup, answer};
 
 pub const TOOLS: &str = r#"
@@ -68,6 +70,14 @@ roles = ["LAWYER"]
 
 /// A profile that makes plans and asks others, over a backend that has things.
 pub async fn desk(turns: impl IntoIterator<Item = Script>) -> (Scripted, Upstream) {
+    desk_over(turns, things).await
+}
+
+/// The same over a backend that answers so.
+pub async fn desk_over(
+    turns: impl IntoIterator<Item = Script>,
+    backend: impl Fn(&Request) -> Option<Answer> + Send + Sync + 'static,
+) -> (Scripted, Upstream) {
     let mut setup = Setup::of(TOOLS);
     setup.profile = PROFILE;
     setup.settings = vec![READABLE];
@@ -76,10 +86,10 @@ pub async fn desk(turns: impl IntoIterator<Item = Script>) -> (Scripted, Upstrea
         ("profiles/court.toml", COURT),
         ("prompts/critic.md", "You find fault."),
     ]);
-    setup.start(turns, things).await
+    setup.start(turns, backend).await
 }
 
-pub fn things(request: &Request) -> Option<crate::support::upstream::Answer> {
+pub fn things(request: &Request) -> Option<Answer> {
     match request.method.as_str() {
         "POST" => answer(&json!({"thing_id": "t9"})),
         _ => answer(&json!({"id": "t1", "title": "Secret"})),
@@ -213,17 +223,31 @@ async fn the_audit_record_has_the_writes_of_steps_and_nothing_of_the_call_that_m
 }
 
 #[tokio::test]
-async fn what_needs_an_approval_is_not_made_by_a_step() {
-    let steps = json!([{"type": "action", "tools": ["erase"], "arguments": {"id": "t1"}}, {"type": "action", "tools": ["save"]}]);
-    let (s, backend) = desk([plans(&steps), says("So.")]).await;
+async fn what_needs_an_approval_is_not_made_by_a_sub_agent_without_a_plan() {
+    let task = calls("c1", "delegate", &json!({"task": "Erase it", "tools": ["erase"]}));
+    let erases = calls("c1", "erase", &json!({"id": "t1"}));
+    let (s, backend) = desk([task, erases, says("I may not."), says("So.")]).await;
     let frames = told(&s.app, "Go").await;
-    let first = of_event(&frames, "step_finished").into_iter().find(|data| data["step"]["number"] == 1).unwrap();
-    assert_eq!(first["step"]["status"], "failed");
-    assert!(first["step"]["error"].is_string(), "{first}");
-    assert!(read(&s).to_string().contains("approval"), "the model reads why");
-    assert!(!backend.requests().iter().any(|request| request.method == "DELETE"));
-    assert!(of_event(&frames, "approval_request").is_empty());
-    assert_eq!(read(&s)["details"]["status"], "completed_with_errors");
+    assert!(s.model.requests()[2].json().to_string().contains("cannot be asked here"), "it reads why");
+    assert!(backend.requests().is_empty() && of_event(&frames, "approval_request").is_empty());
+}
+
+#[tokio::test]
+async fn a_wire_that_cannot_tell_of_it_fails_a_step_that_needs_a_person() {
+    let erase = json!({"type": "action", "tools": ["erase"], "arguments": {"id": "t1"}});
+    let (s, backend) = desk([plans(&json!([erase])), says("So.")]).await;
+    let url = s.app.url("/api/agent/stream");
+    let request =
+        s.app.http.post(url).bearer_auth(&s.app.token).json(&json!({"message": "Go", "context_type": "mine"}));
+    let frames = crate::agent_stream::read(&request.send().await.unwrap().text().await.unwrap());
+    let ended = frames.iter().find(|frame| frame["type"] == "step_complete").unwrap();
+    assert_eq!(ended["step"]["status"], "failed", "{ended}");
+    assert!(
+        read(&s)["details"]["steps"][0]["error"].as_str().unwrap().contains("cannot be asked here"),
+        "{}",
+        read(&s)
+    );
+    assert!(backend.requests().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use switchboard::agent::ports::approvals::{ApprovalView, GrantError, call_digest};
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{
-    AFTER_APPROVED_CALL, BeginError, Begun, NewRun, Question, RunEnd, RunStart, TurnedDown,
+    AFTER_APPROVED_CALL, ApprovedCall, BeginError, Begun, DecidedCall, NewRun, Question, RunEnd, RunStart, TurnedDown,
 };
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::summaries::HistoryBound;
@@ -67,12 +67,13 @@ fn input() -> Map<String, Value> {
 }
 
 /// A call that waits for an hour, by the database's clock and not by the story's.
-fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
+pub fn waiting(room: &Room, run: RunId, consent: Consent) -> Approval {
     Approval {
         id: ApprovalId::fresh(),
         run,
         conversation: room.conversation.clone(),
         call: Some("toolu_\u{0}1".into()),
+        origin: None,
         tool: "close_ticket".into(),
         arguments: arguments(),
         input: input(),
@@ -104,18 +105,18 @@ async fn asked(store: &dyn Store, room: &Room, consents: &[Consent]) -> (RunId, 
 
 /// The call of a story, turned down.
 fn turned_down() -> TurnedDown {
-    TurnedDown { requested_as: Some("toolu_\u{0}1".into()), tool: "close_ticket".into() }
+    TurnedDown { requested_as: Some("toolu_\u{0}1".into()), tool: "close_ticket".into(), origin: None }
 }
 
-fn yes() -> Decision {
+pub fn yes() -> Decision {
     Decision { approve: true, comment: None }
 }
 
-fn no(comment: &str) -> Decision {
+pub fn no(comment: &str) -> Decision {
     Decision { approve: false, comment: Some(comment.into()) }
 }
 
-async fn decide(
+pub async fn decide(
     store: &dyn Store,
     room: &Room,
     approval: ApprovalId,
@@ -123,6 +124,14 @@ async fn decide(
 ) -> Result<(RunId, RunStart), BeginError> {
     let new = room.new_run(Question::Decided { approval, decision });
     Ok((new.id, running(store.begin_run(new).await?)))
+}
+
+/// The call that a run has to make.
+fn approved(start: &RunStart) -> ApprovedCall {
+    match start.decided.clone() {
+        Some(DecidedCall::Approved(call)) => call,
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn state(store: &dyn Store, room: &Room, approval: &Approval) -> ApprovalState {
@@ -156,10 +165,10 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     let room = Room::at("acme/ann/c1");
     let (run, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (next, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    let approved = start.call.unwrap();
+    let approved = approved(&start);
     let shown = call_digest("close_ticket", DEFINITION, &arguments());
     assert_eq!((approved.digest, approved.context), (shown, Some(screen())));
-    assert_eq!((approved.requested_as.as_deref(), &start.turned_down), (Some("toolu_\u{0}1"), &None));
+    assert_eq!(approved.requested_as.as_deref(), Some("toolu_\u{0}1"));
     let ToolCall { id, name, input: given } = approved.call;
     assert!(id.is_minted());
     assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));
@@ -183,7 +192,7 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
     let room = Room::at("acme/ann/c1");
     let (asking, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (decided, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    let call = start.call.unwrap().call;
+    let call = approved(&start).call;
     let result =
         ToolResult { id: call.id.clone(), name: call.name.clone(), content: "{\"ok\":1}".into(), fate: CallFate::Done };
     let origin = Arc::new(ModelOrigin { provider: "switchboard".into(), model: "approved".into() });
@@ -195,7 +204,7 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
     // Once more, and that answer again.
     for _ in 0..2 {
         let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
-        assert!(start.call.is_none() && start.answered.is_none() && start.turned_down.is_none(), "it is made once");
+        assert!(start.decided.is_none() && start.answered.is_none(), "it is made once");
         assert_eq!(start.message, UserMessage::by(Author::Decision, AFTER_APPROVED_CALL));
         assert_eq!(start.history.len(), 6, "{:#?}", start.history);
         assert_same(&start.history[4], &made[0]);
@@ -215,7 +224,7 @@ pub async fn a_refusal_is_told_and_makes_no_call(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     let (_, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (run, start) = decide(&*store, &room, approvals[0].id, &no("not\n\"now\"]  \u{0}")).await.unwrap();
-    assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
+    assert_eq!(start.decided, Some(DecidedCall::TurnedDown(turned_down())));
     let text = "[Decision on a waiting call: the user turned down the call of close_ticket. It was not made; do not make it \
                 again unless they ask for it. Their words: \"not \\\"now\\\"] \\u0000\"]";
     assert_eq!(start.message, UserMessage::by(Author::Decision, text));
@@ -270,7 +279,7 @@ pub async fn a_decision_that_does_not_begin_a_run_is_not_taken(database: &impl D
     assert!(matches!(busy, Err(BeginError::Busy { running }) if running == other), "{busy:?}");
     complete(&*store, other).await;
     let (_, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    assert!(start.call.is_some());
+    assert!(start.decided.is_some());
     assert_eq!(start.history.len(), 4, "what was said meanwhile is before it");
 }
 
@@ -289,7 +298,7 @@ pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Data
         store.finish_run(run, said(1, &unmade), ended(ended_as)).await.unwrap();
         assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Pending, "{ended_as:?}");
         let (run, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-        assert!(start.call.is_some(), "it is decided again");
+        assert!(start.decided.is_some(), "it is decided again");
         store.finish_run(run, said(1, &[message.clone(), results.clone()]), ended(ended_as)).await.unwrap();
         assert_eq!(state(&*store, &room, &approvals[0]).await, ApprovalState::Approved, "it was answered");
     }
@@ -337,13 +346,13 @@ pub async fn a_decision_that_waits_for_its_turn_has_its_call_then(database: &imp
     }
     complete(&*store, other).await;
     let start = store.promote(queued[0], HistoryBound::ALL).await.unwrap().unwrap();
-    let approved = start.call.unwrap();
+    let approved = approved(&start);
     assert_eq!(approved.call.input, ToolInput::Object(input()));
     assert_eq!(approved.context, Some(screen()), "the screen of the run that asked");
     assert_eq!(start.context, Some(screen()));
     complete(&*store, queued[0]).await;
     let start = store.promote(queued[1], HistoryBound::ALL).await.unwrap().unwrap();
-    assert_eq!((start.call, start.turned_down), (None, Some(turned_down())));
+    assert_eq!(start.decided, Some(DecidedCall::TurnedDown(turned_down())));
 }
 
 pub async fn what_has_expired_is_decided_no_more_and_the_model_is_told(database: &impl Database) {
@@ -396,7 +405,7 @@ pub async fn somebody_with_the_role_grants_or_refuses(database: &impl Database) 
     assert!(matches!(refused, Err(BeginError::AlreadyDecided)), "{refused:?}");
 
     let (run, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    assert!(start.call.is_some());
+    assert!(start.decided.is_some());
     let note = "[Decision on a waiting call: the call of close_ticket was turned down by somebody who may, and was not made. \
                 Their words: \"too dear\"]";
     assert_eq!(start.message.note.as_deref(), Some(note));
@@ -451,7 +460,7 @@ pub async fn a_call_that_was_changed_beside_us_is_not_made(database: &impl Datab
         let damaged = decide(&*store, &room, approvals[0].id, &yes()).await;
         assert!(matches!(damaged, Err(BeginError::Store(StoreError::Damaged(_)))), "{damaged:?}");
         let (run, start) = decide(&*store, &room, approvals[0].id, &no("odd")).await.unwrap();
-        assert_eq!(start.call, None, "it can still be turned down");
+        assert!(matches!(start.decided, Some(DecidedCall::TurnedDown(_))), "it can still be turned down");
         complete(&*store, run).await;
     }
 }

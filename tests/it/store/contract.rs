@@ -131,6 +131,8 @@ macro_rules! contract {
             a_plan_reads_back_as_it_was_kept
             what_a_run_has_begun_ends_with_it
             a_plan_that_waits_is_taken_once
+            a_plan_that_is_paused_goes_on_once_behind_a_decision
+            what_waits_of_a_plan_goes_with_it
         );
         crate::store::contract::contract!(@ $database, state:
             what_a_run_leaves_is_there_for_the_next_one

@@ -282,6 +282,32 @@ const cases = {
     return { calls, waiting };
   }),
 
+  /** A plan with two calls that need approval: one is approved as it is asked for, the other after a reload. */
+  plan: () => visit({}, async (page, { ready, say, answered }) => {
+    await ready();
+    await page.selectOption("sb-composer select[aria-label=Assistant]", "mine");
+    await say("Go");
+    await answered(1);
+    const shown = () => page.evaluate(() => [
+      document.querySelector("sb-plan .plan-head").dataset.state,
+      [...document.querySelectorAll("sb-plan .plan-step")].map((step) => step.dataset.state).sort(),
+      [...document.querySelectorAll("sb-approval")].map((approval) => approval.state),
+      document.querySelectorAll("sb-plan").length,
+    ]);
+    const seen = [await shown()];
+    const approve = () => page.locator("sb-approval button:visible", { hasText: "Approve" }).first().click();
+    await approve();
+    await answered(2);
+    seen.push(await shown());
+    await page.reload();
+    await page.waitForSelector("sb-approval");
+    seen.push(await shown());
+    await approve();
+    await answered(2);
+    seen.push(await shown());
+    return { seen, waits: await page.isVisible("#waiting") };
+  }),
+
   /** The smallest screen, light and dark: all is reachable, nothing is wider. */
   narrow: () => visit({ viewport: { width: 320, height: 640 }, colorScheme: "dark" }, async (page, { ready, say, answered, overflows }) => {
     await ready();

@@ -9,24 +9,27 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Own, text};
+use super::{Decision, Own, TURNED_DOWN, text};
 use crate::agent::lenient::structure;
 use crate::agent::offer::of_profile;
 use crate::agent::offer::profile::{Delegation, OnLimit, PayloadType, Profile, ProfileBounds};
 use crate::agent::plans::words;
+use crate::agent::ports::plans::PausedAgent;
+use crate::agent::ports::store::{DecidedCall, RunStart, Used};
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
-use crate::agent::turn::context::{Ended, Role, Turns, failed, store_failed};
+use crate::agent::turn::context::{Ended, Turns, failed, store_failed};
 use crate::agent::turn::origin::FromHelper;
 use crate::agent::turn::part::Part;
 use crate::agent::turn::state::Transcript;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::{ExecutionId, PlanId, ToolCallId};
-use crate::chat::message::{AssistantMessage, Message, ModelOrigin};
+use crate::chat::message::{AssistantMessage, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::model::{Helper, ModelChoice};
+use crate::chat::origin::CallOrigin;
 use crate::chat::place::Place;
-use crate::chat::plan::{AgentCall, CallOrigin, Execution, PlanEvent, StepStatus, fits};
+use crate::chat::plan::{AgentCall, Execution, PlanEvent, StepStatus, fits};
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::chat::unfinished::Unfinished;
 
@@ -38,7 +41,7 @@ pub(super) struct Job<'a> {
 }
 
 /// The work of a sub-agent.
-pub(super) struct Assignment {
+pub(super) struct Assignment<'a> {
     /// The plan and the step that it is for.
     pub(super) step: Option<(PlanId, u32)>,
     pub(super) name: String,
@@ -47,6 +50,8 @@ pub(super) struct Assignment {
     /// All that it is asked.
     pub(super) request: String,
     pub(super) who: Who,
+    /// It has waited for this decision.
+    pub(super) goes_on: Option<(&'a PausedAgent, Decision<'a>)>,
 }
 
 /// Who does it.
@@ -64,6 +69,8 @@ struct Start<'a> {
     profile: &'a Profile,
     model: &'a ModelChoice,
     origin: Option<CallOrigin>,
+    /// The decision with which it goes on.
+    decided: Option<DecidedCall>,
 }
 
 impl Turns<'_> {
@@ -71,9 +78,10 @@ impl Turns<'_> {
     pub(super) async fn ask_helper(&self, job: Job<'_>, own: Own<'_>) -> Result<Result<String, String>, Ended> {
         let Some(model) = job.helper.choice(self.model) else { return Ok(Err("nobody does this here".to_owned())) };
         let profile = self.helping(job.instructions, Vec::new());
-        let transcript = Transcript::of_helper(self.cx.run, job.request, None, &profile, own.shared.clone());
+        let start = RunStart::of_message(UserMessage::new(job.request));
+        let transcript = Transcript::of_helper(self.cx.run, start, &profile, own.shared.clone());
         let mut part = Part { transcript, agent: self.agent, model: &model, aside: own.aside };
-        self.help(Start { profile: &profile, model: &model, origin: None }, &mut part, own).await
+        self.help(Start { profile: &profile, model: &model, origin: None, decided: None }, &mut part, own).await
     }
 
     /// The same before the run's first turn.
@@ -125,7 +133,8 @@ impl Turns<'_> {
                 }
             }
         };
-        let assignment = Assignment { step: None, name, task: task.to_owned(), request: task.to_owned(), who };
+        let assignment =
+            Assignment { step: None, name, task: task.to_owned(), request: task.to_owned(), who, goes_on: None };
         let (work, _) = self.assign(assignment, own).await?;
         Ok(match (work.status, work.error) {
             (StepStatus::Completed, _) => {
@@ -140,10 +149,10 @@ impl Turns<'_> {
     /// Has a sub-agent do its work; what it came to, and where it has moved the conversation.
     pub(super) async fn assign(
         &self,
-        assignment: Assignment,
+        assignment: Assignment<'_>,
         own: Own<'_>,
     ) -> Result<(Execution, Option<Place>), Ended> {
-        let Assignment { step, name, task, request, who } = assignment;
+        let Assignment { step, name, task, request, who, goes_on } = assignment;
         let is_step = step.is_some();
         let (profile, model) = match who {
             Who::OfStep(tools) => {
@@ -161,7 +170,8 @@ impl Turns<'_> {
             tool.policy.lets(self.cx.caller) && !(profile.read_only && tool.effect == Effect::Write)
         };
         let tools: Vec<OfferedTool> = of_profile(&profile, &*self.agent.tools).filter(may_be).collect();
-        let mut work = Execution {
+        let began_ms = self.now_ms();
+        let fresh = Execution {
             id: ExecutionId::fresh(),
             step,
             name,
@@ -172,11 +182,17 @@ impl Turns<'_> {
             result: None,
             error: None,
             calls: Vec::new(),
+            waits_for: Vec::new(),
             usage: Default::default(),
-            started_ms: self.now_ms(),
+            started_ms: began_ms,
             duration_ms: 0,
         };
-        self.agent.plans.keep_execution(self.of_run(), &work).await.map_err(store_failed)?;
+        let mut work = match &goes_on {
+            Some((paused, decision)) => Execution { status: StepStatus::Executing, ..decided_work(paused, *decision) },
+            None => fresh,
+        };
+        let waited_for = std::mem::take(&mut work.waits_for);
+        self.agent.plans.keep_execution(self.of_run(), &work, &[]).await.map_err(store_failed)?;
         self.emit_plan(PlanEvent::AgentStarted(work.clone()));
         let (plan, number) = step.unzip();
         let origin = CallOrigin { plan, step: number, agent: Some(work.id) };
@@ -184,19 +200,37 @@ impl Turns<'_> {
         let answer = match &model {
             None => Err("nobody carries out such work here".to_owned()),
             Some(model) => {
-                let (place, ids) = (self.cx.place.cloned(), own.shared.clone());
-                let transcript = Transcript::of_helper(self.cx.run, request, place, &profile, ids);
+                let (start, decided) = beginning(request, goes_on, &work);
+                let start = RunStart { place: self.cx.place.cloned(), ..start };
+                let transcript = Transcript::of_helper(self.cx.run, start, &profile, own.shared.clone());
                 let mut part = Part { transcript, agent: self.agent, model, aside: own.aside };
-                let start = Start { profile: &profile, model, origin: Some(origin) };
+                let requested_as = decided.as_ref().and_then(DecidedCall::requested_as).map(str::to_owned);
+                work.waits_for = waited_for.into_iter().filter(|id| Some(id) != requested_as.as_ref()).collect();
+                part.transcript.pending.others_wait = !work.waits_for.is_empty();
+                let start = Start { profile: &profile, model, origin: Some(origin), decided };
                 let answer = self.help(start, &mut part, own).await?;
                 part.settle();
-                work.calls = calls(part.transcript.messages.answers());
-                work.usage = part.usage();
+                work.calls.extend(calls(part.transcript.messages.answers()));
+                work.usage += part.usage();
                 moved = part.moved();
+                work.duration_ms += u64::try_from(self.now_ms().saturating_sub(began_ms)).unwrap_or_default();
+                if answer.is_err() {
+                    part.transcript.withdraw();
+                }
+                if part.transcript.pending.is_for_a_person() {
+                    let held = part.transcript.pending.approvals.iter();
+                    work.waits_for.extend(held.filter_map(|approval| approval.call.clone()));
+                    work.status = StepStatus::AwaitingApproval;
+                    // What it was asked is made anew when it goes on.
+                    let said = &part.transcript.messages.all()[1..];
+                    self.agent.plans.keep_execution(self.of_run(), &work, said).await.map_err(store_failed)?;
+                    self.emit_plan(PlanEvent::AgentPaused(work.clone()));
+                    return Ok((work, moved));
+                }
                 answer
             }
         };
-        work.duration_ms = u64::try_from(self.now_ms().saturating_sub(work.started_ms)).unwrap_or_default();
+        work.waits_for.clear();
         match answer {
             Err(error) => {
                 let (result, _) = outcome("", &work.calls);
@@ -211,7 +245,7 @@ impl Turns<'_> {
             }
             Ok(answer) => (work.status, work.result) = (StepStatus::Completed, Some(json!({"response": answer}))),
         }
-        self.agent.plans.keep_execution(self.of_run(), &work).await.map_err(store_failed)?;
+        self.agent.plans.keep_execution(self.of_run(), &work, &[]).await.map_err(store_failed)?;
         self.emit_plan(PlanEvent::AgentFinished(work.clone()));
         Ok((work, moved))
     }
@@ -224,7 +258,7 @@ impl Turns<'_> {
         own: Own<'a>,
     ) -> BoxFuture<'a, Result<Result<String, String>, Ended>> {
         async move {
-            let Start { profile, model, origin } = start;
+            let Start { profile, model, origin, decided } = start;
             let limit = self.agent.limits.plans.agent;
             let latest =
                 Some(limit).filter(|limit| !limit.is_zero()).and_then(|limit| Instant::now().checked_add(limit));
@@ -236,11 +270,11 @@ impl Turns<'_> {
                 deadline,
                 client_tools: &[],
                 events: &events,
-                role: Role::Helps(own.noted),
+                role: self.helps(own.noted, origin),
                 ..*self
             };
             // A panic ends this helper, and not the run.
-            let work = AssertUnwindSafe(turns.all(&mut part.transcript, None)).catch_unwind();
+            let work = AssertUnwindSafe(turns.all(&mut part.transcript, decided)).catch_unwind();
             let ended = match deadline {
                 None => work.await,
                 Some(deadline) => timeout_at(deadline, work)
@@ -291,6 +325,38 @@ impl Turns<'_> {
             ..profile.clone()
         }
     }
+}
+
+/// The work of a sub-agent that goes on: the call that was decided waits no more. One that was let through is made anew.
+fn decided_work(PausedAgent { work, .. }: &PausedAgent, Decision { decided, .. }: Decision<'_>) -> Execution {
+    let mut work = work.clone();
+    let is_it = |call: &AgentCall| decided.requested_as() == Some(&call.id);
+    match decided {
+        DecidedCall::Approved(_) => work.calls.retain(|call| !is_it(call)),
+        DecidedCall::TurnedDown(_) => {
+            for call in work.calls.iter_mut().filter(|call| is_it(call)) {
+                call.result = json!({"error": TURNED_DOWN});
+            }
+        }
+    }
+    work
+}
+
+/// How a sub-agent begins, or goes on behind a decision.
+fn beginning(
+    request: String,
+    goes_on: Option<(&PausedAgent, Decision<'_>)>,
+    work: &Execution,
+) -> (RunStart, Option<DecidedCall>) {
+    let request = UserMessage::new(request);
+    let Some((paused, Decision { decided, words, .. })) = goes_on else {
+        return (RunStart::of_message(request), None);
+    };
+    let history = [Message::User(request)].into_iter().chain(paused.transcript.iter().cloned()).collect();
+    let tool_calls = u32::try_from(work.calls.len()).unwrap_or(u32::MAX);
+    let message = UserMessage::by(Author::Decision, words);
+    let used = Used { model_calls: 0, tool_calls };
+    (RunStart { history, used, ..RunStart::of_message(message) }, Some(decided.clone()))
 }
 
 /// What is said besides of a sub-agent that has failed behind calls that were made.

@@ -7,12 +7,16 @@ use std::sync::Arc;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
-use super::Own;
 use super::step::{StepDone, StepWork};
+use super::{Decision, Own};
+use crate::agent::offer::consent;
 use crate::agent::plans::words;
 use crate::agent::turn::context::{Ended, Turns, store_failed};
-use crate::chat::fate::CallError;
-use crate::chat::ids::PlanId;
+use crate::agent::turn::pending::Paused;
+use crate::chat::approval::Approval;
+use crate::chat::event::{AgentEvent, Within};
+use crate::chat::fate::{CallError, CallFate};
+use crate::chat::ids::{PlanId, ToolCallId};
 use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepKind, StepStatus};
 use crate::chat::tool::ToolOutput;
 
@@ -27,17 +31,28 @@ const SKIPPED: &str = "it was left out, since another step has failed";
 
 impl Turns<'_> {
     /// Carries a plan out. A research step that fails, or one that others need, ends it.
-    pub(super) async fn carry_out(&self, mut plan: Plan, own: Own<'_>) -> Result<ToolOutput, Ended> {
+    /// One that was paused goes on behind a `decision`.
+    pub(super) async fn carry_out(
+        &self,
+        mut plan: Plan,
+        decision: Option<Decision<'_>>,
+        own: Own<'_>,
+    ) -> Result<ToolOutput, Ended> {
+        let mut decided = decision.and_then(|decision| Some((decision.waiting_in(&plan)?, decision)));
         let mut place = self.cx.place.cloned().map(Arc::new);
         let parallel = self.agent.limits.plans.parallel.max(1);
         let mut running = FuturesUnordered::new();
         let (mut finished, mut ended, mut is_over) = (VecDeque::new(), Vec::new(), false);
         loop {
             let mut begun = Vec::new();
+            if let Some((at, decision)) = decided.take() {
+                plan.steps[at].status = StepStatus::Executing;
+                begun.push(self.step_work(&plan, at, place.clone(), Some(decision), own));
+            }
             while !is_over && running.len() + begun.len() < parallel {
                 let Some(at) = next(&plan) else { break };
                 plan.steps[at].status = StepStatus::Executing;
-                begun.push(self.step_work(&plan, at, place.clone(), own));
+                begun.push(self.step_work(&plan, at, place.clone(), None, own));
             }
             {
                 // Steps go on meanwhile: one of them may hold what the store waits for.
@@ -72,6 +87,9 @@ impl Turns<'_> {
             }
         }
         drop(running);
+        if !is_over && plan.count(StepStatus::AwaitingApproval) > 0 {
+            return Ok(self.paused(plan, own));
+        }
         self.leave_out(&mut plan, own).await?;
         plan.status = match (plan.count(StepStatus::Failed), plan.count(StepStatus::Completed)) {
             (0, _) => PlanStatus::Completed,
@@ -94,39 +112,87 @@ impl Turns<'_> {
         })
     }
 
-    /// Keeps the steps that have ended and those that begin, and tells of them.
-    async fn tell_steps(&self, plan: PlanId, ended: Vec<Step>, begun: &[StepWork], own: Own<'_>) -> Result<(), Ended> {
+    /// Leaves a plan until calls of it are decided. Readers are told when they can be.
+    fn paused(&self, mut plan: Plan, own: Own<'_>) -> ToolOutput {
+        plan.status = PlanStatus::Paused;
+        let told = consent::plan_waits(words::paused(&plan).to_string());
+        let content = words::broken_off(&plan).to_string();
+        let otherwise = ToolOutput { content, ..ToolOutput::refused("", CallError::Failed) };
+        for step in &mut plan.steps {
+            // Each step has told its result.
+            (step.result, step.so_far) = (None, Vec::new());
+        }
+        let told_as = self.shown(PlanEvent::Paused(plan));
+        own.aside.lock().paused = Some(Paused { told: told_as, call: own.call.clone(), otherwise });
+        told
+    }
+
+    /// Keeps the steps that have ended or wait and those that begin, and tells of them.
+    async fn tell_steps(
+        &self,
+        plan: PlanId,
+        ended: Vec<Step>,
+        begun: &[StepWork<'_>],
+        own: Own<'_>,
+    ) -> Result<(), Ended> {
         let begun = begun.iter().map(|work| &work.step);
-        let changed: Vec<(&Step, bool)> =
-            ended.iter().chain(begun.clone()).map(|step| (step, own.writes(step))).collect();
+        let changed = ended.iter().map(|step| match step.status {
+            StepStatus::AwaitingApproval => (step, has_written(step, own)),
+            _ => (step, own.writes(step)),
+        });
+        let changed: Vec<(&Step, bool)> = changed.chain(begun.clone().map(|step| (step, own.writes(step)))).collect();
         if changed.is_empty() {
             return Ok(());
         }
         self.agent.plans.keep_steps(self.of_run(), plan, &changed).await.map_err(store_failed)?;
         let begun: Vec<Step> = begun.cloned().collect();
         for step in ended {
-            self.emit_plan(PlanEvent::StepFinished { plan, step });
+            let step = Step { so_far: Vec::new(), ..step };
+            self.emit_plan(match step.status {
+                StepStatus::AwaitingApproval => PlanEvent::StepPaused { plan, step },
+                _ => PlanEvent::StepFinished { plan, step },
+            });
         }
         for step in begun {
-            self.emit_plan(PlanEvent::StepStarted { plan, step });
+            self.emit_plan(PlanEvent::StepStarted { plan, step: Step { so_far: Vec::new(), ..step } });
         }
         Ok(())
     }
 
-    /// Ends the steps that the failure of another one has ended.
+    /// Ends the steps that the failure of another one has ended, and takes back their calls that wait.
     async fn leave_out(&self, plan: &mut Plan, own: Own<'_>) -> Result<(), Ended> {
+        let held = std::mem::take(&mut own.aside.lock().approvals);
+        for Approval { call, origin, tool: name, .. } in held {
+            if let (Some(id), Some(origin)) = (call.map(ToolCallId::from_model), origin) {
+                let (fate, result) = (CallFate::NotRun, Arc::from(""));
+                let event = AgentEvent::ToolCallFinished { id, name, fate, error: None, result };
+                self.emit(AgentEvent::Within(Box::new(Within { origin, event })));
+            }
+        }
         let mut ended = Vec::new();
         for step in plan.steps.iter_mut().filter(|step| !step.status.is_over()) {
             let (status, why) = match step.status {
                 StepStatus::Executing if own.writes(step) => (StepStatus::Cancelled, UNKNOWN),
-                StepStatus::Executing => (StepStatus::Cancelled, BROKEN_OFF),
+                StepStatus::AwaitingApproval if has_written(step, own) => (StepStatus::Cancelled, UNKNOWN),
+                StepStatus::Executing | StepStatus::AwaitingApproval => (StepStatus::Cancelled, BROKEN_OFF),
                 _ => (StepStatus::Skipped, SKIPPED),
             };
             (step.status, step.error) = (status, Some(why.to_owned()));
+            step.so_far.clear();
             ended.push(step.clone());
         }
         self.tell_steps(plan.id, ended, &[], own).await
     }
+}
+
+/// Whether a step that waits may have changed something before.
+fn has_written(step: &Step, own: Own<'_>) -> bool {
+    let has_called = match step.by_agent {
+        // What it has called is noted with its work.
+        true => true,
+        false => step.so_far.iter().any(|call| matches!(call.fate, CallFate::Done | CallFate::Unknown)),
+    };
+    has_called && own.writes(step)
 }
 
 /// The next step that may begin.

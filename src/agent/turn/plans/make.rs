@@ -10,6 +10,7 @@ use crate::agent::plans::check::Rules;
 use crate::agent::plans::mistakes::Mistakes;
 use crate::agent::plans::read::{self, Wish};
 use crate::agent::plans::words;
+use crate::agent::ports::plans::{TakenPlan, Waits};
 use crate::agent::turn::context::{Ended, Turns, store_failed};
 use crate::chat::fate::CallError;
 use crate::chat::ids::PlanId;
@@ -62,7 +63,7 @@ impl Turns<'_> {
                 }
             }
         }
-        self.carry_out(plan, own).await
+        self.carry_out(plan, None, own).await
     }
 
     /// A plan of this conversation that waits, as this run carries it out. What it may use here may be something else by
@@ -74,10 +75,10 @@ impl Turns<'_> {
         own: Own<'_>,
     ) -> Result<Result<Plan, Mistakes>, Ended> {
         let plan = match id {
-            Ok(id) => self.agent.plans.take_plan(self.of_run(), *id).await.map_err(store_failed)?,
+            Ok(id) => self.agent.plans.take_plan(self.of_run(), *id, Waits::ToBegin).await.map_err(store_failed)?,
             Err(_) => None,
         };
-        let Some(mut plan) = plan else {
+        let Some(TakenPlan { mut plan, .. }) = plan else {
             let id = id.as_ref().map_or_else(Clone::clone, ToString::to_string);
             let id = words::clipped(&id, 100);
             let mistake = format_args!(

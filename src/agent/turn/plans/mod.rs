@@ -6,14 +6,15 @@
 //!                                                          step ──▶ a sub-agent: the loop again, with a transcript of its own
 //! ```
 //!
-//! **Invariant:** nothing of a plan outlives its run, and nothing of it is told before it is kept. Whatever ends the run
-//! drops all steps at once.
+//! **Invariant:** a plan goes on beyond its run only where it waits for a person and the run ends with that, and nothing of it is
+//! told before it is kept. Whatever ends the run drops all steps at once.
 //! **Invariant:** helpers make no plans and ask no helpers.
 
 mod agents;
 mod carry;
 mod events;
 mod make;
+mod resume;
 mod step;
 
 use futures::FutureExt;
@@ -21,19 +22,25 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::aside::Aside;
-use super::context::{Ended, Role, Turns};
+use super::context::{Ended, Helping, Role, Turns};
+use super::pending::Resuming;
 use super::state::{Open, Shared, Transcript};
 use crate::agent::offer::Offer;
 use crate::agent::offer::profile::DELEGATE;
 use crate::agent::plans::tools::{delegate_tool, plan_tool};
-use crate::agent::ports::plans::OfRun;
+use crate::agent::ports::plans::{OfRun, PausedAgent};
+use crate::agent::ports::store::DecidedCall;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::event::AgentEvent;
 use crate::chat::fate::CallError;
-use crate::chat::ids::ToolCallId;
-use crate::chat::plan::{PlanEvent, Step};
+use crate::chat::ids::{PlanId, ToolCallId};
+use crate::chat::origin::CallOrigin;
+use crate::chat::plan::{Plan, PlanEvent, Step, StepStatus};
 use crate::chat::tool::{Effect, ToolCall, ToolDef, ToolInput, ToolOutput};
 use crate::chat::unfinished::Unfinished;
+
+/// What is said of a call that its user turned down.
+const TURNED_DOWN: &str = "the user turned this call down, and it was not made";
 
 /// A call of one of the loop's own tools, while it is made.
 #[derive(Clone, Copy)]
@@ -64,6 +71,30 @@ impl<'a> Own<'a> {
     /// Whether a step may change something.
     fn writes(self, step: &Step) -> bool {
         self.tools_of(step).any(|tool| tool.effect == Effect::Write)
+    }
+}
+
+/// A decision with which a plan goes on.
+#[derive(Clone, Copy)]
+struct Decision<'a> {
+    /// The call that was decided.
+    decided: &'a DecidedCall,
+    /// The sub-agents that wait.
+    agents: &'a [PausedAgent],
+    /// The decision in words, for a sub-agent.
+    words: &'a str,
+}
+
+impl<'a> Decision<'a> {
+    /// The step of the plan that waits for it.
+    fn waiting_in(self, plan: &Plan) -> Option<usize> {
+        let number = self.decided.origin()?.step?;
+        plan.steps.iter().position(|step| step.number == number && step.status == StepStatus::AwaitingApproval)
+    }
+
+    /// The sub-agent of a step that waits for it.
+    fn agent(self, plan: PlanId, step: &Step) -> Option<&'a PausedAgent> {
+        self.agents.iter().find(|agent| agent.work.step == Some((plan, step.number)))
     }
 }
 
@@ -105,9 +136,13 @@ impl Turns<'_> {
             transcript.has_plans = true;
             let (aside, shared) = (transcript.aside.clone(), transcript.shared());
             let own = Own { call: &call.id, tools: offer.tools(), noted: &noted, aside: &aside, shared: &shared };
-            let made = match call.name.as_str() {
-                DELEGATE => self.delegate(input, own).await,
-                _ => self.plan(input, own, transcript.messages.question()).await,
+            let question = transcript.messages.question();
+            let made = match (call.name.as_str(), transcript.resuming.take()) {
+                (_, Some(Resuming { taken: Some(taken), decided, .. })) => {
+                    self.resume(taken, &decided, own, question).await
+                }
+                (DELEGATE, _) => self.delegate(input, own).await,
+                (_, _) => self.plan(input, own, question).await,
             };
             self.absorb(transcript).await;
             let output = made?;
@@ -122,13 +157,24 @@ impl Turns<'_> {
     }
 
     fn of_run(&self) -> OfRun<'_> {
-        OfRun { owner: &self.cx.caller.owner, conversation: self.cx.conversation, run: self.cx.run }
+        let context_type = &self.profile.context_type;
+        OfRun { owner: &self.cx.caller.owner, conversation: self.cx.conversation, run: self.cx.run, context_type }
     }
 
     /// Tells of a plan; what tools were given and have said only where readers may see that.
     fn emit_plan(&self, event: PlanEvent) {
-        let event = if self.details { event } else { events::without_details(event) };
-        self.emit(AgentEvent::Plan(Box::new(event)));
+        self.emit(AgentEvent::Plan(Box::new(self.shown(event))));
+    }
+
+    /// `event` as its readers may see it.
+    fn shown(&self, event: PlanEvent) -> PlanEvent {
+        if self.details { event } else { events::without_details(event) }
+    }
+
+    /// How a step helps, or its sub-agent: a plan may wait for a person, where its client can tell.
+    fn helps<'a>(&self, noted: &'a Unfinished, origin: Option<CallOrigin>) -> Role<'a> {
+        let waits_as = origin.filter(|origin| self.may_pause && origin.plan.is_some());
+        Role::Helps(Helping { noted, waits_as })
     }
 }
 

@@ -45,8 +45,7 @@ pub(super) async fn take_results(
         chain: Some(asking.chain()),
         continues: Some(asking.id),
         answered: Some(answered),
-        call: None,
-        turned_down: None,
+        decided: None,
         context: None,
     })
 }

@@ -87,11 +87,10 @@ impl SqlStore {
         };
         // A new conversation has no messages to be looked for.
         let is_opening = opened.is_some();
-        let ResolvedQuestion { parent, mut message, continues, chain, answered, call, turned_down, context } =
-            match opened {
-                Some(opened) => opened,
-                None => resolve(&mut transaction, &conversation, run, now).await?,
-            };
+        let ResolvedQuestion { parent, mut message, continues, chain, answered, decided, context } = match opened {
+            Some(opened) => opened,
+            None => resolve(&mut transaction, &conversation, run, now).await?,
+        };
         let context = run.context.cloned().or(context);
         let state = match is_opening {
             true => RunState::Running,
@@ -120,7 +119,7 @@ impl SqlStore {
             message.decisions.extend(tell_decisions(&mut transaction, &seat.conversation, run.id).await?);
         }
         if !is_opening {
-            let ends = tell_ends(&mut transaction, &seat.conversation, run.id).await?;
+            let ends = tell_ends(&mut transaction, &seat.conversation, run.id, now).await?;
             let notes = [message.note.take(), ends].into_iter().flatten();
             message.note = notes.reduce(|note, ends| format!("{note}\n{ends}"));
         }
@@ -182,8 +181,7 @@ impl SqlStore {
                     history,
                     message,
                     answered,
-                    call,
-                    turned_down,
+                    decided,
                     context,
                     place,
                     recap,
@@ -319,8 +317,7 @@ fn opening(question: Question<'_>) -> Option<ResolvedQuestion> {
         continues: None,
         chain: None,
         answered: None,
-        call: None,
-        turned_down: None,
+        decided: None,
         context: None,
     })
 }

@@ -11,15 +11,17 @@ use serde_json::Value;
 use super::NotBegun;
 use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest};
+use super::plans::end_paused;
 use super::{Branch, ConversationRow, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
-use crate::agent::ports::store::{ApprovedCall, BeginError, DECISION_ON_CALL, TurnedDown};
+use crate::agent::ports::store::{BeginError, DECISION_ON_CALL, DecidedCall};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::audit::{Act, Fact};
-use crate::chat::ids::{ApprovalId, RunId};
+use crate::chat::ids::{ApprovalId, PlanId, RunId};
 use crate::chat::message::{Author, UserMessage};
+use crate::chat::run::RunState;
 use crate::chat::trail::{ApprovalVerdict, TrailEvent};
-use crate::store::approval::{ApprovalRow, approval_columns, approved_call};
+use crate::store::approval::{ApprovalRow, approval_columns, approved_call, turned_down};
 use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record::run_parent;
@@ -91,9 +93,9 @@ pub(super) async fn take(
     let context = context_of(connection, conversation, run.run_seq).await?;
     let (message, continues) =
         (UserMessage::by(Author::Decision, words(&approval.tool, decision)), Some(approval.run.to_string()));
-    let (call, turned_down) = match decision.approve {
-        true => (Some(approved_call(approval, context.clone())?), None),
-        false => (None, Some(TurnedDown { requested_as: approval.call, tool: approval.tool })),
+    let decided = match decision.approve {
+        true => DecidedCall::Approved(approved_call(approval, context.clone())?),
+        false => DecidedCall::TurnedDown(turned_down(approval)),
     };
     Ok(ResolvedQuestion {
         parent,
@@ -101,8 +103,7 @@ pub(super) async fn take(
         continues,
         chain: Some(run.chain()),
         answered: None,
-        call,
-        turned_down,
+        decided: Some(decided),
         context,
     })
 }
@@ -164,7 +165,7 @@ pub(super) async fn call_of(
     connection: &mut dyn Connection,
     conversation: &ConversationRow,
     by: RunId,
-) -> Result<(Option<ApprovedCall>, Option<TurnedDown>), Fault> {
+) -> Result<Option<DecidedCall>, Fault> {
     // Of those that a run only tells the end of, none was decided when it began, by its own user before anybody else.
     let row: Option<ApprovalRow> = query(concat!(
         "SELECT ",
@@ -177,21 +178,22 @@ pub(super) async fn call_of(
     .fetch_optional(&mut *connection)
     .await?;
     let Some(ApprovalView { approval, state, .. }) = row.map(ApprovalRow::into_view).transpose()? else {
-        return Ok((None, None));
+        return Ok(None);
     };
     if state == ApprovalState::Rejected {
-        return Ok((None, Some(TurnedDown { requested_as: approval.call, tool: approval.tool })));
+        return Ok(Some(DecidedCall::TurnedDown(turned_down(approval))));
     }
     let run_seq: i64 = query("SELECT run_seq FROM runs WHERE id = $1")
         .bind(approval.run.to_string())
         .fetch_value(&mut *connection)
         .await?;
     let context = context_of(connection, conversation, run_seq).await?;
-    Ok((Some(approved_call(approval, context)?), None))
+    Ok(Some(DecidedCall::Approved(approved_call(approval, context)?)))
 }
 
 /// Lets the call wait again with which the run `by` began, where that ends without having made or answered it: earlier
-/// decisions on it still count. Call it before the rows of the run's end are written.
+/// decisions on it still count. So does one that was turned down where a plan still waits for that. Call it before the rows
+/// of the run's end are written.
 pub(super) fn give_back(batch: &mut Batch, by: RunId) {
     let give_back = batch.say(
         "UPDATE approvals SET
@@ -199,7 +201,9 @@ pub(super) fn give_back(batch: &mut Batch, by: RunId) {
              decided_at = CASE WHEN decided_by IS NULL THEN NULL ELSE decided_at END,
              comment = CASE WHEN decided_by IS NULL THEN NULL ELSE comment END,
              decided_in = NULL
-         WHERE decided_in = $1 AND state = 'approved'
+         WHERE decided_in = $1
+             AND (state = 'approved' OR state = 'rejected' AND decided_at = (SELECT started_at FROM runs WHERE id = $1)
+                 AND EXISTS (SELECT 1 FROM plans p WHERE p.id = approvals.plan_id AND p.status = 'paused'))
              AND NOT EXISTS (SELECT 1 FROM dispatches WHERE run_id = $1)
              AND NOT EXISTS (
                  SELECT 1 FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
@@ -209,28 +213,37 @@ pub(super) fn give_back(batch: &mut Batch, by: RunId) {
     give_back.bind(by.to_string());
 }
 
+/// A call that ended: when it was requested, its id, tool, state, the comment, and its plan.
+type EndRow = (i64, String, String, String, Option<String>, Option<String>);
+
 /// The ends of waiting calls that the model has not read, marked as read: those that a user with a role turned down,
 /// and those that were not decided in time. One bracketed line each.
 pub(super) async fn tell_ends(
     connection: &mut dyn Connection,
     conversation: &ConversationRow,
     run: RunId,
+    now: i64,
 ) -> Result<Option<String>, Fault> {
-    let mut rows: Vec<(i64, String, String, String, Option<String>)> = query(
+    let mut rows: Vec<EndRow> = query(
         "UPDATE approvals SET decided_in = $1
          WHERE tenant = $2 AND user_id = $3 AND id IN (
              SELECT id FROM approvals
              WHERE tenant = $2 AND user_id = $3 AND conversation = $4 AND decided_in IS NULL
                  AND (state = 'rejected' OR state IN ('pending', 'granted') AND expires_at <= @now)
+                 AND NOT EXISTS (SELECT 1 FROM plans p WHERE p.id = approvals.plan_id AND p.status = 'executing')
              ORDER BY created_at, id LIMIT $5)
-         RETURNING created_at, id, tool, state, comment",
+         RETURNING created_at, id, tool, state, comment, plan_id",
     )
     .bind((run.to_string(), &conversation.scope, &conversation.id, ENDS_AT_ONCE))
     .fetch_all(connection)
     .await?;
     // What an update returns comes in no promised order.
     rows.sort_unstable();
-    let lines = rows.into_iter().map(|(_, _, tool, state, comment)| {
+    for plan in rows.iter().filter_map(|(_, _, _, _, _, plan)| plan.as_deref()) {
+        let plan = PlanId::parse(plan).map_err(RecordError::from)?;
+        end_paused(connection, &conversation.scope, plan, RunState::Failed, now).await?;
+    }
+    let lines = rows.into_iter().map(|(_, _, tool, state, comment, plan)| {
         let tool = original(&tool);
         let mut line = match ApprovalState::parse(&state) {
             Some(ApprovalState::Rejected) => {
@@ -242,6 +255,9 @@ pub(super) async fn tell_ends(
         };
         let comment: Option<String> =
             comment.map(|text| serde_json::from_str(&text)).transpose().map_err(RecordError::json("comment"))?;
+        if plan.is_some() {
+            line.push_str(" The plan that needed it has ended with that.");
+        }
         add_comment(&mut line, "Their words", comment.as_deref());
         line.push(']');
         Ok(line)
@@ -265,14 +281,17 @@ pub(super) fn insert_approvals(
         let (_, role, not_requester) = approval.consent.wire_fields();
         let insert = batch.say(
             "INSERT INTO approvals (id, tenant, user_id, conversation, run_id, tool, arguments, digest, role, state,
-                 created_at, expires_at, input, call_id, definition, not_requester)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13, $14, $15)",
+                 created_at, expires_at, input, call_id, definition, not_requester, plan_id, step, agent_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13, $14, $15, $16, $17, $18)",
         );
         let insert = insert.bind((approval.id.to_string(), &conversation.scope, &conversation.id));
         let insert = insert.bind((approval.run.to_string(), storable(&approval.tool), arguments));
         let insert = insert.bind((&approval.digest, role.map(storable), approval.created_at_ms));
         let insert = insert.bind((approval.expires_at_ms, input, approval.call.as_deref().map(storable)));
-        insert.bind((approval.definition.as_deref(), i64::from(not_requester)));
+        let insert = insert.bind((approval.definition.as_deref(), i64::from(not_requester)));
+        let origin = approval.origin.unwrap_or_default();
+        insert.bind((origin.plan.map(|plan| plan.to_string()), origin.step.map(i64::from)));
+        insert.bind(origin.agent.map(|agent| agent.to_string()));
     }
     Ok(())
 }

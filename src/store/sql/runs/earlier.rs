@@ -2,7 +2,7 @@
 
 use super::NotBegun;
 use super::{Branch, ConversationRow};
-use crate::agent::ports::store::{ApprovedCall, BeginError, TurnedDown};
+use crate::agent::ports::store::{BeginError, DecidedCall};
 use crate::chat::ids::{MessageId, RunId};
 use crate::chat::message::{AssistantMessage, UserMessage};
 use crate::chat::run::RunState;
@@ -29,10 +29,8 @@ pub(super) struct ResolvedQuestion {
     pub(super) chain: Option<i64>,
     /// Calls that were left to the client, with what it says came of them.
     pub(super) answered: Option<Answered>,
-    /// The call that was approved.
-    pub(super) call: Option<ApprovedCall>,
-    /// The call that was turned down.
-    pub(super) turned_down: Option<TurnedDown>,
+    /// The call that was decided.
+    pub(super) decided: Option<DecidedCall>,
     /// The screen state of the run that it goes on with.
     pub(super) context: Option<ScreenState>,
 }

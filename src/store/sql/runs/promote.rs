@@ -91,7 +91,7 @@ impl SqlStore {
             return Err(RecordError::Kind.into());
         };
         let context = context_of(&mut transaction, &conversation, run_seq).await?;
-        let (call, turned_down) = call_of(&mut transaction, &conversation, run).await?;
+        let decided = call_of(&mut transaction, &conversation, run).await?;
         let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
         let FoundState { place, recap, clarification } =
             find_state(&mut transaction, &conversation.scope, &conversation.id).await?;
@@ -102,8 +102,7 @@ impl SqlStore {
             history,
             message,
             answered,
-            call,
-            turned_down,
+            decided,
             context,
             place,
             recap,

@@ -7,7 +7,7 @@ use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest, newest_seq, run_of};
 use super::history::question;
 use super::{Branch, ConversationRow};
-use crate::agent::ports::store::{AFTER_APPROVED_CALL, BeginError, CONTINUE_REQUEST, NewRun, Question};
+use crate::agent::ports::store::{AFTER_APPROVED_CALL, BeginError, CONTINUE_REQUEST, DecidedCall, NewRun, Question};
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::{Author, Message, UserMessage};
@@ -46,8 +46,7 @@ pub(super) async fn resolve(
                 continues: None,
                 chain: None,
                 answered: None,
-                call: None,
-                turned_down: None,
+                decided: None,
                 context: None,
             })
         }
@@ -70,23 +69,29 @@ pub(super) async fn resolve(
     }
 }
 
-/// The run's question again, beside it; of a run that made an approved call, all but that call: it is made once, so what
-/// came of it stays, and the answer behind it is given again.
+/// The run's question again, beside it; of a run that made an approved call, or carried a plan on, all but that call: it is
+/// made once, so what came of it stays, and the answer behind it is given again.
 async fn again(
     connection: &mut dyn Connection,
     conversation: &ConversationRow,
     run: Earlier,
 ) -> Result<ResolvedQuestion, NotBegun> {
     let id = RunId::parse(&run.id).map_err(RecordError::from)?;
-    if let (Some(_), _) = call_of(connection, conversation, id).await? {
+    let has_called = match call_of(connection, conversation, id).await? {
+        None => false,
+        Some(DecidedCall::Approved(_)) => true,
+        Some(decided @ DecidedCall::TurnedDown(_)) => {
+            decided.plan().is_some() && newest_seq(connection, conversation, run.run_seq).await? >= APPROVED_RESULT
+        }
+    };
+    if has_called {
         return Ok(ResolvedQuestion {
             parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
             message: UserMessage::by(Author::Decision, AFTER_APPROVED_CALL),
             continues: run.continues,
             chain: None,
             answered: None,
-            call: None,
-            turned_down: None,
+            decided: None,
             context: context_of(connection, conversation, run.run_seq).await?,
         });
     }
@@ -96,16 +101,7 @@ async fn again(
     let (parent, continues) = (run.parent, run.continues);
     // The client's results come with its message.
     let answered = answered_of(connection, conversation, run.run_seq).await?;
-    Ok(ResolvedQuestion {
-        parent,
-        message,
-        continues,
-        chain: None,
-        answered,
-        call: None,
-        turned_down: None,
-        context: None,
-    })
+    Ok(ResolvedQuestion { parent, message, continues, chain: None, answered, decided: None, context: None })
 }
 
 async fn go_on(
@@ -127,14 +123,5 @@ async fn go_on(
     }
     let parent = Some(Branch { run_seq: run.run_seq, seq: None });
     let message = UserMessage::by(Author::Continuation, CONTINUE_REQUEST);
-    Ok(ResolvedQuestion {
-        parent,
-        message,
-        continues,
-        chain: None,
-        answered: None,
-        call: None,
-        turned_down: None,
-        context,
-    })
+    Ok(ResolvedQuestion { parent, message, continues, chain: None, answered: None, decided: None, context })
 }
