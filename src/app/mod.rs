@@ -227,6 +227,7 @@ impl App {
                 context_bytes: config.limits.context_bytes,
                 history_bytes: config.limits.history_bytes,
                 ai_sdk_version: config.server.ai_sdk_version,
+                chat_message: config.chat_message.profile.as_str().into(),
             },
             usage: store.clone(),
             usage_role: config.server.usage_role.clone(),

@@ -39,7 +39,8 @@ pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Ba
     };
     let named = config.backends.iter().map(|(name, backend)| {
         let root = root_url(&format!("backends.{name}.base_url"), &backend.base_url)?;
-        Ok((name.clone(), client(root, Access::named(backend, cookie), backend.timeout_s)?))
+        let access = Access::named(backend, cookie).map_err(StartError::Backend)?;
+        Ok((name.clone(), client(root, access, backend.timeout_s)?))
     });
     let named = named.collect::<Result<_, StartError>>()?;
     Ok(Backends { main: client(root, Access::of_caller(cookie), config.backend.timeout_s)?, named })
@@ -64,9 +65,11 @@ pub(super) fn tools_and_profiles(
     let handlers = toolsets::tools(&deps).chain(tools::payloads::tools(&deps.payloads));
     let limits = &config.limits;
     let toolbox = Toolbox::new(handlers, limits.tool_result_bytes).payloads_up_to(limits.payload_bytes);
+    let answering = [("chat_message.profile", config.chat_message.profile.clone())].into_iter();
     let referents = Referents {
         sources: config.mcp.keys().cloned().collect(),
         backends: config.backends.keys().cloned().collect(),
+        answering: answering.filter(|(_, context_type)| !context_type.is_empty()).collect(),
     };
     // The sample screens are the demo backend's.
     let assets = match config.backend.mode {
@@ -76,6 +79,7 @@ pub(super) fn tools_and_profiles(
     let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests } =
         catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+
     let loaders = Arc::new(Loaders::new(backends, loaders, store, clock).map_err(StartError::UnknownBackend)?);
     let declared = tools::rest::tool::tools(backends, &loaders, requests).map_err(StartError::UnknownBackend)?;
     Ok((toolbox.with(declared), profiles, loaders))

@@ -13,6 +13,17 @@ pub struct Owner {
     pub user: String,
 }
 
+/// Stands between an issuer's name and a tenant of it, and nowhere else in either.
+pub const ISSUER_SEPARATOR: char = '\u{1f}';
+
+impl Owner {
+    /// The tenant as its token names it, without its issuer; `None` where it names none.
+    pub fn tenant_name(&self) -> Option<&str> {
+        let name = self.tenant.rsplit(ISSUER_SEPARATOR).next().unwrap_or_default();
+        Some(name).filter(|name| !name.is_empty())
+    }
+}
+
 /// The key of cached data of users: tenant, user, and roles, since a backend may allow less to another token of the
 /// same user.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -13,9 +13,10 @@ use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
 use super::observation::Observation;
 use super::operation::Operation;
+use super::origin::CallOrigin;
 use super::payload::Payload;
 use super::place::{Mover, Place};
-use super::plan::{CallOrigin, PlanEvent};
+use super::plan::PlanEvent;
 use super::run::{RunRecord, RunState};
 use super::state::StateEvent;
 use super::stream::Usage;
@@ -141,6 +142,8 @@ pub enum AgentEvent {
     Finished {
         /// All turns together.
         usage: Usage,
+        /// Whether a limit of turns or calls had the model answer before it was done; unknown of a run that is read again.
+        at_limit: bool,
     },
     /// The run ended with calls that need an approval; artifacts have presented them.
     AwaitingApproval {
@@ -224,7 +227,7 @@ impl RunRecord {
             RunState::Completed if !self.left.is_empty() => {
                 Some(AgentEvent::AwaitingClient { usage: self.usage, calls: self.left.clone() })
             }
-            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage }),
+            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage, at_limit: false }),
             RunState::AwaitingApproval => Some(AgentEvent::AwaitingApproval { usage: self.usage }),
             RunState::Failed => Some(AgentEvent::Failed(self.error.clone().unwrap_or_else(Failure::internal))),
             RunState::Cancelled => Some(AgentEvent::Cancelled),

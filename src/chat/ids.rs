@@ -76,6 +76,14 @@ macro_rules! uuid_id {
 uuid_id!(
     /// One run: one POST. Sortable by time.
     RunId, Uuid::now_v7());
+
+impl RunId {
+    /// When it was made, in milliseconds since the Unix epoch: the first 48 bits of it (RFC 9562, section 5.7).
+    pub fn made_ms(self) -> i64 {
+        i64::try_from(self.0.as_u128() >> 80).unwrap_or_default()
+    }
+}
+
 uuid_id!(
     /// A preview that waits for its user's decision.
     PreviewId, Uuid::now_v7());
@@ -91,6 +99,15 @@ uuid_id!(
 uuid_id!(
     /// The work of one sub-agent.
     ExecutionId, Uuid::now_v7());
+uuid_id!(
+    /// A directive. Sortable by time.
+    DirectiveId, Uuid::now_v7());
+uuid_id!(
+    /// A signal. Sortable by time.
+    SignalId, Uuid::now_v7());
+uuid_id!(
+    /// A delivery of a signal to a subscriber.
+    DeliveryId, Uuid::now_v7());
 uuid_id!(
     /// A draft that is being built over several messages.
     DraftId, Uuid::new_v4());

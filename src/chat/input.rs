@@ -119,6 +119,9 @@ pub struct RunOptions {
     /// Tools that the client runs itself, offered beside the profile's. One with the name of a profile's tool does not
     /// count.
     pub client_tools: Vec<Arc<ToolDef>>,
+    /// Whether a plan may wait for a person in the middle: its client is told so, and goes on when they have decided. Otherwise
+    /// the step fails.
+    pub may_pause: bool,
     /// Whether its client keeps a session: a first message goes on in the one that waits for it, and nothing begins
     /// without the data that the profile requires.
     pub in_session: bool,

@@ -25,6 +25,7 @@ pub mod model;
 pub mod nesting;
 pub mod observation;
 pub mod operation;
+pub mod origin;
 pub mod patterns;
 pub mod payload;
 pub mod place;

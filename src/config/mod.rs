@@ -52,6 +52,8 @@ pub struct Config {
     pub auth: http::auth::AuthConfig,
     /// The pages of the `chat-stream` protocol.
     pub chat_stream: http::ChatStreamConfig,
+    /// The clients of the `chat-message` protocol.
+    pub chat_message: http::ChatMessageConfig,
     /// The language models.
     pub llm: llm::LlmConfig,
     /// Meanings of texts, by which tools are found among many.

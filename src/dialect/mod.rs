@@ -9,8 +9,10 @@ pub mod agent_stream;
 pub mod ai_sdk;
 pub mod asked;
 pub mod bodies;
+pub mod chat_message;
 pub mod chat_stream;
 mod client_tools;
+mod failures;
 mod frame;
 mod json;
 pub mod ndjson;
@@ -19,6 +21,8 @@ mod operation;
 mod plans;
 pub mod reply;
 mod state;
+
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use http::HeaderMap;
@@ -46,8 +50,8 @@ pub trait Dialect: Send + Sync {
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError>;
 }
 
-/// The bounds of what requests may say, for all protocols; 0 means no limit.
-#[derive(Debug, Clone, Copy)]
+/// What the settings say of requests, for all protocols. Of a bound, 0 means that there is none.
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// The longest message of a user, in bytes.
     pub message_bytes: usize,
@@ -57,6 +61,8 @@ pub struct Settings {
     pub history_bytes: usize,
     /// The version of AI SDK clients that send none.
     pub ai_sdk_version: ai_sdk::Version,
+    /// The `context_type` of whoever answers clients that keep no conversation; empty where nobody does.
+    pub chat_message: Arc<str>,
 }
 
 /// A request, as far as protocols read one.
@@ -71,6 +77,8 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// The profiles that its caller may ask.
     pub assistants: &'a dyn Assistants,
+    /// The roles of its caller.
+    pub roles: &'a [String],
 }
 
 impl Request<'_> {

@@ -53,6 +53,11 @@ pub trait Reply: Send {
         RefusalResponse::AsUsual
     }
 
+    /// The end of a stream behind whose last run another one was to come, which has nothing to do.
+    fn finished(&mut self) -> Bytes {
+        Bytes::new()
+    }
+
     /// The end of a stream whose next run did not begin.
     fn broken_off(&mut self, _refusal: &Refusal<'_>) -> Bytes {
         Bytes::new()

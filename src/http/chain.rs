@@ -54,7 +54,11 @@ impl ChainBody {
             if !self.reply.goes_on() {
                 return None;
             }
-            match self.chain.next().await? {
+            if self.chain.is_at_its_end() {
+                return None;
+            }
+            let Some(next) = self.chain.next().await else { return Some(self.reply.finished()) };
+            match next {
                 Ok(attached) => self.show(attached, false),
                 Err(not) => {
                     tracing::warn!(error = %not.cause, "a later run of the request did not begin");

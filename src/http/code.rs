@@ -31,6 +31,8 @@ pub enum Code {
     RoleRequired,
     /// The caller's own request: another user has to do this first, whatever the caller's roles.
     OwnRequest,
+    /// The token names no tenant, and has to.
+    TenantRequired,
     /// No such thing, or not the caller's.
     NotFound,
     /// The path is there, its method is not.
@@ -111,7 +113,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -122,6 +124,7 @@ impl Code {
         Self::Forbidden,
         Self::RoleRequired,
         Self::OwnRequest,
+        Self::TenantRequired,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::AlreadyDecided,
@@ -175,6 +178,7 @@ impl Code {
             Self::Forbidden => "forbidden",
             Self::RoleRequired => "role_required",
             Self::OwnRequest => "own_request",
+            Self::TenantRequired => "tenant_required",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::AlreadyDecided => "already_decided",
@@ -242,6 +246,7 @@ impl Code {
             | Self::Forbidden
             | Self::RoleRequired
             | Self::OwnRequest
+            | Self::TenantRequired
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::AlreadyDecided
@@ -302,6 +307,7 @@ impl Code {
             | Self::Forbidden
             | Self::RoleRequired
             | Self::OwnRequest
+            | Self::TenantRequired
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::AlreadyDecided

@@ -12,6 +12,7 @@ pub mod auth;
 mod body;
 mod branch;
 mod chain;
+mod chat_message;
 mod chat_stream;
 pub mod code;
 mod conversation_views;
@@ -76,6 +77,7 @@ use crate::runs::Runs;
 use problem::Problem;
 use recorder::Recorder;
 
+pub use chat_message::ChatMessageConfig;
 pub use chat_stream::ChatStreamConfig;
 pub use page::Parts as PageParts;
 

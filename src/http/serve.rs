@@ -52,6 +52,7 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         headers: &headers,
         body: &body,
         assistants: &Offered { runs: &services.runs, caller: &caller },
+        roles: &caller.roles,
     })?;
     let Asked { what, rule, conversation, options, mark, shape, mut reply } = asked;
     let request = request(request_id, &headers, &mark, &body)?;

@@ -22,6 +22,7 @@ use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::agent_stream::AgentStream;
 use crate::dialect::ai_sdk::AiSdk;
+use crate::dialect::chat_message::ChatMessage;
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::ndjson::Ndjson;
 use crate::dialect::openai_chat::OpenAiChat;
@@ -43,6 +44,7 @@ fn table(settings: &Settings) -> Vec<Wire> {
             nothing_at: &["/api/agent", "/api/agent/{*rest}", "/api/agentic-chat/{*rest}", "/api/chat/sessions"],
             ..wire("agent-stream", ErrorFormat::Coded, AgentStream::from(settings), agent_stream::routes)
         },
+        wire("chat-message", ErrorFormat::Identified, ChatMessage::from(settings), OpenApiRouter::new),
         wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
         wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),
         wire("openai-chat", ErrorFormat::OpenAi, OpenAiChat::from(settings), openai_chat::routes),

@@ -17,6 +17,8 @@ mod browser;
 #[cfg(test)]
 mod canary;
 #[cfg(test)]
+mod chat_message;
+#[cfg(test)]
 mod chat_stream;
 mod circles;
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub enum AuthError {
     /// Its time is over.
     #[error("the token has expired")]
     Expired,
+    /// It names no tenant, and has to.
+    #[error("the token names no tenant")]
+    NoTenant,
     /// Its issuer's keys cannot be had now: it may be good or not.
     #[error("the keys of the token's issuer cannot be had now; please try again")]
     KeysUnavailable,

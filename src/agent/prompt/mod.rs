@@ -14,10 +14,11 @@ use crate::agent::ports::llm::SystemPrompt;
 use crate::chat::template::{FENCE, Template, TemplateError, Values};
 
 /// The names that prompts take values from.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "context",
     "place",
     "user",
+    "tenant",
     "roles",
     "conversation_id",
     "now",

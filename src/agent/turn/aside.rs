@@ -3,7 +3,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::pending::Paused;
 use crate::agent::recap::Mentions;
+use crate::chat::approval::Approval;
 use crate::chat::cost::{Cost, Sum};
 use crate::chat::payload::Payload;
 use crate::chat::place::Place;
@@ -24,6 +26,10 @@ pub(super) struct Left {
     pub(super) uncounted: Vec<(Usage, Option<Cost>)>,
     pub(super) payloads: Vec<Payload>,
     pub(super) writes: Vec<TrailEvent>,
+    /// Their calls that wait for a person.
+    pub(super) approvals: Vec<Approval>,
+    /// The plan that waits with them.
+    pub(super) paused: Option<Paused>,
     /// What their results told of.
     pub(super) mentions: Vec<Mentions>,
     /// Where the conversation was moved, by the last that did.

@@ -34,7 +34,8 @@ impl Turns<'_> {
         request: TurnRequest<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
-        let mut may_ask_again = true;
+        // The last answer at a limit is asked for once.
+        let mut may_ask_again = request.may_call;
         loop {
             let since_ms = self.now_ms();
             let (turn, mut gate) = self.answer(transcript, request, hold_ideographs).await?;
@@ -139,6 +140,7 @@ impl Turns<'_> {
                 diagnosis.sent(sent);
             }
             transcript.ledger.tally = Some(Tally::new(request.system, request.tools));
+            let may_call = request.may_call;
             let request = ChatRequest {
                 system: request.system,
                 messages: transcript.messages.all(),
@@ -194,7 +196,10 @@ impl Turns<'_> {
                     AgentEvent::ToolCallStarted { .. } => {
                         self.say(transcript, gate.open());
                         self.end_speech(transcript).await;
-                        self.emit(event);
+                        // A call that may not be made is dropped.
+                        if may_call {
+                            self.emit(event);
+                        }
                     }
                     AgentEvent::ThinkingDelta { .. } if !self.profile.shows_thinking => {}
                     other => self.emit(other),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tracing::Instrument;
 
 use super::capacity::approval_unavailable;
-use super::context::{Ended, Role, Turns, store_failed};
+use super::context::{Ended, Helping, Role, Turns, store_failed};
 use super::fold::OVERSIZED_KEPT_BYTES;
 use super::operations::Begun;
 use super::state::{Open, Times, Transcript};
@@ -77,7 +77,7 @@ impl Turns<'_> {
                 Step::Answer(output) => output,
                 Step::Hold(consent) => self.hold(&call, (consent, leave), offer, transcript).await,
                 // Whatever comes after a call that waits may build on it.
-                Step::Make(_) | Step::Own if !transcript.pending.approvals.is_empty() => consent::comes_after(),
+                Step::Make(_) | Step::Own if transcript.pending.holds() => consent::comes_after(),
                 Step::Own => self.run_own(&call, offer, transcript).await?,
                 Step::Make(effect) => match self.completed(&call, effect, leave, offer).await {
                     Ok(ApprovedMatch::AsItIs(ready)) => self.make(&call, ready, leave, transcript).await?,
@@ -95,7 +95,7 @@ impl Turns<'_> {
             self.observe_call(seen, offer);
             self.end_operation(begun, said.as_ref(), fate, &transcript.names);
         }
-        if !transcript.pending.approvals.is_empty() {
+        if transcript.pending.holds() {
             // The run ends with what waits for a person, and its client gets no calls besides.
             for (id, name) in transcript.take_back_left(&client::after_approval()) {
                 self.emit(AgentEvent::ToolCallFinished {
@@ -111,12 +111,11 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// Answers the open turn's calls instead of making them, since there were too many.
-    pub(super) fn refuse_calls(&self, transcript: &mut Transcript) {
+    /// Answers the open turn's calls instead of making them.
+    pub(super) fn refuse_calls(&self, transcript: &mut Transcript, why: &str) {
         for (call, _) in self.measured(transcript) {
             let since_ms = self.now_ms();
-            let output = ToolOutput::not_made("the limit of tool calls is reached; answer with what you have");
-            let step = Step::Answer(output);
+            let step = Step::Answer(ToolOutput::not_made(why));
             self.emit_ready(&call, &step, None);
             let Step::Answer(output) = step else { continue };
             self.answered(call, output, since_ms, transcript);
@@ -230,16 +229,20 @@ impl Turns<'_> {
             Ok(arguments) => arguments,
             Err(output) => return *output,
         };
-        if let Err(output) = self.check_approvals(transcript).await {
-            return *output;
-        }
         let now_ms = match self.agent.approvals.time().await {
             Ok(now_ms) => now_ms,
             Err(error) => return approval_unavailable(&error),
         };
+        if let Err(output) = self.check_approvals(transcript).await {
+            return *output;
+        }
         let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
         let of = (self.cx.run, self.cx.conversation);
-        let wanted = consent::Wanted { call, input, arguments, definition: self.definition(offer, call) };
+        let origin = match self.role {
+            Role::Answers => None,
+            Role::Helps(Helping { waits_as, .. }) => waits_as,
+        };
+        let wanted = consent::Wanted { call, origin, input, arguments, definition: self.definition(offer, call) };
         let approval = consent::ask(of, wanted, consent, now_ms, life_ms);
         let (id, name) = (call.id.clone(), call.name.clone());
         self.emit(AgentEvent::ToolCallHeld { id, name, approval: approval.id });
@@ -258,7 +261,7 @@ impl Turns<'_> {
                 own = Unfinished { dispatched: Some(call.id.clone()), ..turn.clone() };
                 &own
             }
-            Role::Helps(noted) => noted,
+            Role::Helps(Helping { noted, .. }) => noted,
         };
         self.agent.store.dispatch(self.cx.run, call, noted).await.map_err(store_failed)?;
         turn.dispatched = Some(call.id.clone());

@@ -1,6 +1,8 @@
 //! The capacity of a conversation: calls that wait for an approval, and payloads. They are counted once in a run, when
 //! the first one comes; a conversation has one running run, so no other one adds to them meanwhile.
 
+use std::sync::atomic::Ordering;
+
 use super::context::Turns;
 use super::state::Transcript;
 use crate::agent::ports::store_error::StoreError;
@@ -9,7 +11,7 @@ use crate::chat::fit::add_note;
 use crate::chat::tool::ToolOutput;
 
 impl Turns<'_> {
-    /// Whether one more call may wait.
+    /// Whether one more call may wait, which is counted then.
     ///
     /// # Errors
     /// The output for the model where it may not.
@@ -27,12 +29,16 @@ impl Turns<'_> {
                 *transcript.pending.waiting_before.insert(waiting)
             }
         };
-        match waiting + transcript.pending.approvals.len() < most {
+        let counted = &transcript.pending.counted;
+        match waiting + counted.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(()),
-            false => Err(Box::new(ToolOutput::not_made(&format!(
-                "this call was not made: {most} calls of this conversation wait for approval already, and no more may. Tell the \
+            false => {
+                counted.fetch_sub(1, Ordering::Relaxed);
+                Err(Box::new(ToolOutput::not_made(&format!(
+                    "this call was not made: {most} calls of this conversation wait for approval already, and no more may. Tell the \
                  user to decide those first"
-            )))),
+                ))))
+            }
         }
     }
 

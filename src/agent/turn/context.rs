@@ -29,6 +29,7 @@ use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::model::{Helper, ModelChoice};
+use crate::chat::origin::CallOrigin;
 use crate::chat::payload::{NewPayload, PayloadSource};
 use crate::chat::state::Recap;
 use crate::chat::tool::ToolDef;
@@ -92,8 +93,17 @@ pub struct Helpers {
 pub(super) enum Role<'a> {
     /// The answering model's.
     Answers,
-    /// Those of a helper, or of a step of a plan; with the turn that has asked for it as it is noted before a write.
-    Helps(&'a Unfinished),
+    /// Those of a helper, or of a step of a plan.
+    Helps(Helping<'a>),
+}
+
+/// How a helper or a step helps.
+#[derive(Clone, Copy)]
+pub(super) struct Helping<'a> {
+    /// The turn that has asked for it, as it is noted before a write.
+    pub(super) noted: &'a Unfinished,
+    /// Whose calls wait for a person where they need one; `None` where they cannot.
+    pub(super) waits_as: Option<CallOrigin>,
 }
 
 /// The request of one model call.
@@ -126,6 +136,8 @@ pub(super) struct Turns<'a> {
     pub(super) deadline: Option<Instant>,
     pub(super) cx: ToolContext<'a>,
     pub(super) details: bool,
+    /// Whether a plan may wait for a person in the middle.
+    pub(super) may_pause: bool,
     /// What the turn before was about.
     pub(super) recap: Option<&'a Recap>,
     pub(super) client_tools: &'a [Arc<ToolDef>],

@@ -47,13 +47,13 @@ impl Agent {
     ) {
         let usage = transcript.ledger.usage;
         let (state, mut event) = match ended {
-            Ok(()) if !transcript.pending.approvals.is_empty() => {
+            Ok(()) if transcript.pending.is_for_a_person() => {
                 (RunState::AwaitingApproval, AgentEvent::AwaitingApproval { usage })
             }
             Ok(()) if !transcript.pending.left.is_empty() => {
                 (RunState::Completed, AgentEvent::AwaitingClient { usage, calls: transcript.pending.left.clone() })
             }
-            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
+            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage, at_limit: transcript.at_limit }),
             Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
             Err(Ended::Stopped(StopReason::OverLength)) => (RunState::Failed, AgentEvent::Failed(over_length())),
@@ -85,6 +85,7 @@ impl Agent {
             stored.push(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
             stored.extend(recap.map(|recap| AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap)))));
         }
+        stored.extend(transcript.pending.paused.iter().map(|paused| AgentEvent::Plan(Box::new(paused.told.clone()))));
         let approvals = transcript.pending.approvals.iter();
         stored.extend(approvals.map(|approval| AgentEvent::Artifact(Box::new(approval.artifact()))));
         if matches!(state, RunState::Completed | RunState::AwaitingApproval) {

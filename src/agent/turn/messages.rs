@@ -89,11 +89,16 @@ impl Messages {
 
     /// The ids of all calls.
     pub(super) fn call_ids(&self) -> CallIds {
+        self.calls().map(str::to_owned).collect()
+    }
+
+    /// The same, one by one.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &str> {
         let assistants = self.all.iter().filter_map(|message| match message {
             Message::Assistant(assistant) => Some(assistant),
             Message::User(_) | Message::ToolResults(_) => None,
         });
-        assistants.flat_map(AssistantMessage::calls).map(|call| call.id.as_str().to_owned()).collect()
+        assistants.flat_map(AssistantMessage::calls).map(|call| call.id.as_str())
     }
 
     /// Those that the store has not got yet, and which one of this run's the first of them is.

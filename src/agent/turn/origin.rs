@@ -2,7 +2,7 @@
 
 use crate::agent::ports::events::EventSink;
 use crate::chat::event::{AgentEvent, Within};
-use crate::chat::plan::CallOrigin;
+use crate::chat::origin::CallOrigin;
 
 /// The sink of a helper of a run.
 pub(super) struct FromHelper<'a> {
@@ -20,6 +20,7 @@ impl EventSink for FromHelper<'_> {
             | AgentEvent::ToolCallReady { .. }
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::Operation(_)
             | AgentEvent::Observed(_) => {
                 self.events.emit(AgentEvent::Within(Box::new(Within { origin, event })));

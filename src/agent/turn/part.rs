@@ -58,6 +58,7 @@ impl Drop for Part<'_> {
         left.cost.join(transcript.ledger.cost);
         left.spent.append(&mut transcript.ledger.take_spent());
         left.payloads.append(&mut transcript.payloads);
+        left.approvals.append(&mut transcript.pending.approvals);
         left.mentions.extend(mentions);
         let moved = transcript.moves.uncommitted().cloned();
         left.moved = moved.or_else(|| left.moved.take());
@@ -70,10 +71,12 @@ impl Turns<'_> {
     /// Takes over what helpers have left.
     pub(super) async fn absorb(&self, transcript: &mut Transcript) {
         let left = std::mem::take(&mut *transcript.aside.lock());
-        let Left { usage, cost, spent, uncounted, payloads, writes, mentions, moved } = left;
+        let Left { usage, cost, spent, uncounted, payloads, writes, approvals, paused, mentions, moved } = left;
         transcript.ledger.add(usage, cost, spent);
         transcript.payloads.extend(payloads);
         transcript.helped.extend(writes);
+        transcript.pending.approvals.extend(approvals);
+        transcript.pending.paused = paused.or(transcript.pending.paused.take());
         mentions.into_iter().for_each(|found| transcript.about.join(found));
         if let Some(place) = moved {
             transcript.moves.adopt(place);

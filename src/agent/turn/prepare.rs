@@ -33,6 +33,7 @@ impl Agent {
         set("place", cx.place.map_or(Value::Null, Place::value));
         set(FENCE, json!(self.fences.mark(&cx.caller.owner, cx.conversation)));
         set("user", json!(cx.caller.owner.user));
+        set("tenant", json!(cx.caller.owner.tenant_name()));
         set("roles", json!(cx.caller.roles));
         set("conversation_id", cx.conversation_id());
         set("now", json!(timestamp(self.clock.now_ms())));

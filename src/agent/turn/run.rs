@@ -14,6 +14,7 @@ use super::context::{Agent, Ended, Flow, Role, TurnRequest, Turns, failed, store
 use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
+use super::pending::Resuming;
 use super::state::{Open, Transcript};
 use super::steps::Leave;
 use super::stop::{Stop, StopReason};
@@ -23,7 +24,7 @@ use crate::agent::offer::profile::{OnLimit, Profile, ReplyLanguage};
 use crate::agent::offer::selection::Wanted;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::llm::{LAST_REQUEST, SystemPrompt};
-use crate::agent::ports::store::{ApprovedCall, RunStart};
+use crate::agent::ports::store::{DecidedCall, RunStart};
 use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
@@ -35,10 +36,13 @@ use crate::chat::model::ModelChoice;
 use crate::chat::payload::PayloadSource;
 use crate::chat::place::Mover;
 use crate::chat::state::{Recap, StateEvent};
-use crate::chat::tool::ToolDef;
+use crate::chat::tool::{ToolCall, ToolDef};
 use crate::chat::unfinished::Unfinished;
 use crate::observe::within::within;
 use crate::observe::{metrics, spans};
+
+/// What the model reads of calls that are too many.
+const AT_LIMIT: &str = "the limit of tool calls is reached; answer with what you have";
 
 /// One run, its user message already committed.
 pub struct Run {
@@ -54,6 +58,8 @@ pub struct Run {
     pub model: ModelChoice,
     /// Whether events tell what tools are called with and what they say; see [`crate::chat::input::RunOptions`].
     pub details: bool,
+    /// Whether a plan may wait for a person in the middle; see [`crate::chat::input::RunOptions`].
+    pub may_pause: bool,
     /// What the turn before was about, as its client says it; untrusted.
     pub recap: Option<Recap>,
     /// Tools that its client runs itself.
@@ -72,9 +78,8 @@ impl Agent {
         let started = std::time::Instant::now();
         let driven = async {
             let mut start = run.start;
-            let (context, mut call) = (start.context.take(), start.call.take());
+            let (context, mut decided) = (start.context.take(), start.decided.take());
             let recap = run.recap.or_else(|| start.recap.take());
-            let decided = consent::decided(call.as_ref(), start.turned_down.take());
             let cx = ToolContext {
                 caller: &run.caller,
                 conversation: &run.conversation,
@@ -94,8 +99,8 @@ impl Agent {
             let mut transcript = Transcript::new(run.id, start, &run.profile);
             transcript.diagnosis = Diagnosis::from_profile(&run.profile, &cx, &run.model, self.limits);
             transcript.speech.keep_raw(transcript.diagnosis.is_some());
-            if let Some(decided) = decided {
-                events.emit(decided);
+            if let Some(event) = decided.as_ref().and_then(consent::decided) {
+                events.emit(event);
             }
             let mut place = transcript.moves.now().cloned();
             if let Some(place) = place.clone().filter(|_| is_moved) {
@@ -116,12 +121,13 @@ impl Agent {
                     deadline,
                     cx: ToolContext { place: place.as_ref(), ..cx },
                     details: run.details,
+                    may_pause: run.may_pause,
                     recap: recap.as_ref(),
                     client_tools: &run.client_tools,
                     events,
                     role: Role::Answers,
                 };
-                let ended = turns.until_ended(&mut transcript, call.take(), stop).await;
+                let ended = turns.until_ended(&mut transcript, decided.take(), stop).await;
                 if !matches!(ended, Ok(Flow::Moved)) {
                     turns.absorb(&mut transcript).await;
                     turns.charge_broken_off(&mut transcript).await;
@@ -129,7 +135,10 @@ impl Agent {
                     break ended.map(|_| ());
                 }
                 place = transcript.moves.now().cloned();
-                if let Some(next) = place.as_ref().and_then(|place| self.profiles.of_type(&place.context_type)) {
+                // A plan goes on with the assistant that makes it, wherever it has moved the conversation.
+                let maker = transcript.resuming.as_ref().and_then(Resuming::made_at);
+                let next = maker.or(place.as_ref().map(|place| place.context_type.as_str()));
+                if let Some(next) = next.and_then(|context_type| self.profiles.of_type(context_type)) {
                     profile = next;
                 }
                 transcript.speech.enter(&profile);
@@ -163,7 +172,7 @@ impl Turns<'_> {
     async fn until_ended(
         &self,
         transcript: &mut Transcript,
-        call: Option<ApprovedCall>,
+        decided: Option<DecidedCall>,
         stop: &Stop,
     ) -> Result<Flow, Ended> {
         let out_of_time = async {
@@ -173,7 +182,7 @@ impl Turns<'_> {
             }
         };
         // A panic ends this run with an error and leaves every other one alone.
-        let turns = AssertUnwindSafe(self.all(transcript, call)).catch_unwind();
+        let turns = AssertUnwindSafe(self.all(transcript, decided)).catch_unwind();
         let ended = tokio::select! {
             biased;
             reason = stop.stopped() => Err(Ended::Stopped(reason)),
@@ -188,14 +197,39 @@ impl Turns<'_> {
     }
 
     /// All turns until the end of the run, or until the conversation is somewhere else.
-    pub(super) async fn all(&self, transcript: &mut Transcript, approved: Option<ApprovedCall>) -> Result<Flow, Ended> {
-        if approved.is_none() && self.clarify(transcript).await? {
+    pub(super) async fn all(&self, transcript: &mut Transcript, decided: Option<DecidedCall>) -> Result<Flow, Ended> {
+        let decided = match (self.role, decided) {
+            (Role::Answers, Some(decided)) => match decided.plan() {
+                Some(plan) => {
+                    self.take_paused(plan, decided, transcript).await?;
+                    None
+                }
+                None => Some(decided),
+            },
+            (_, decided) => decided,
+        };
+        let resuming = match transcript.resuming.take() {
+            Some(resuming) if resuming.is_made_elsewhere(&self.profile.context_type) => {
+                transcript.resuming = Some(resuming);
+                return Ok(Flow::Moved);
+            }
+            resuming => resuming,
+        };
+        if decided.is_none() && resuming.is_none() && self.clarify(transcript).await? {
             return Ok(Flow::Done);
         }
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
         let offer = Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
         let mut offer = offer.with_own(self.own_tools());
+        if let Some(resuming) = resuming {
+            let is_elsewhere = resuming.is_elsewhere;
+            match self.resume_first(resuming, transcript, &mut offer).await? {
+                Flow::Done if transcript.pending.is_for_a_person() => return Ok(Flow::Done),
+                Flow::Done if !is_elsewhere => {}
+                Flow::Done | Flow::Moved => return Ok(Flow::Moved),
+            }
+        }
         let system = self.system_prompt(&offer, &transcript.names).await?;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.record_request(&system, offer.defs());
@@ -204,9 +238,9 @@ impl Turns<'_> {
         let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
-        if let Some(call) = approved {
-            match self.make_approved(call, transcript, &mut offer).await? {
-                Flow::Done if transcript.pending.approvals.is_empty() => {}
+        if let Some(decided) = decided {
+            match self.go_on(decided, transcript, &mut offer).await? {
+                Flow::Done if !transcript.pending.is_for_a_person() => {}
                 flow => return Ok(flow),
             }
         }
@@ -230,7 +264,7 @@ impl Turns<'_> {
                             Err(failed(FailureCode::ToolCallLimit, "Maximum number of tool calls exceeded", false))
                         }
                         OnLimit::Answer => {
-                            self.refuse_calls(transcript);
+                            self.refuse_calls(transcript, AT_LIMIT);
                             transcript.settle("stop", self.now_ms());
                             self.last_words(transcript, &system, &offer).await.map(|()| Flow::Done)
                         }
@@ -240,7 +274,7 @@ impl Turns<'_> {
                 self.end_speech(transcript).await;
                 within(span, self.run_calls(transcript, &mut offer, Leave::Needed)).await?;
                 transcript.settle("stop", self.now_ms());
-                if !transcript.pending.approvals.is_empty() || !transcript.pending.left.is_empty() {
+                if transcript.pending.is_for_a_person() || !transcript.pending.left.is_empty() {
                     return Ok(Flow::Done);
                 }
             } else {
@@ -294,15 +328,22 @@ impl Turns<'_> {
         Ok(Flow::Moved)
     }
 
-    /// Makes a call that was approved, as a turn of its own that no model has spoken. One that would not be made as its
-    /// user saw it waits again instead.
-    async fn make_approved(
-        &self,
-        approved: ApprovedCall,
-        transcript: &mut Transcript,
-        offer: &mut Offer,
-    ) -> Result<Flow, Ended> {
-        let call = approved.call.clone();
+    /// Goes on behind a decision: a call that was approved is made. Where it waits again for somebody else, so does all that comes
+    /// behind.
+    async fn go_on(&self, decided: DecidedCall, transcript: &mut Transcript, offer: &mut Offer) -> Result<Flow, Ended> {
+        match decided {
+            DecidedCall::TurnedDown(_) => Ok(Flow::Done),
+            // One that would not be made as its user saw it waits again instead.
+            DecidedCall::Approved(approved) => {
+                self.open_first(approved.call.clone(), transcript);
+                self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
+                self.close_first(transcript).await
+            }
+        }
+    }
+
+    /// Opens a turn of one call that no model has spoken.
+    pub(super) fn open_first(&self, call: ToolCall, transcript: &mut Transcript) {
         self.emit(AgentEvent::TurnStarted { turn: transcript.turn() });
         self.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
         // No model: there is no replay data of a vendor for this call.
@@ -310,18 +351,22 @@ impl Turns<'_> {
         let parts = vec![AssistantPart::ToolCall { call, replay: None }];
         let turn = Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
         transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-        self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
+    }
+
+    /// Ends that turn.
+    pub(super) async fn close_first(&self, transcript: &mut Transcript) -> Result<Flow, Ended> {
         transcript.settle("stop", self.now_ms());
-        match transcript.pending.approvals.is_empty() {
-            true => self.commit_round(transcript).await,
+        match transcript.pending.is_for_a_person() {
+            false => self.commit_round(transcript).await,
             // It waits again: its result is committed with the end.
-            false => Ok(Flow::Done),
+            true => Ok(Flow::Done),
         }
     }
 
     /// Asks the model once more, without tools, to answer with what it has.
     async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
         transcript.messages.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
+        transcript.at_limit = true;
         if let Some(diagnosis) = &mut transcript.diagnosis {
             diagnosis.limit_reached();
         }
@@ -331,11 +376,17 @@ impl Turns<'_> {
         metrics::turn();
         let span = spans::agent_turn(turn);
         let request = TurnRequest { system, tools: offer.defs(), may_call: false };
-        let (mut answer, mut gate) = within(span, self.ask_model(transcript, request, false)).await?;
+        let nothing =
+            || failed(FailureCode::MaxTurns, "The limit of this answer is reached, and the model gave none", false);
+        let asked = within(span, self.ask_model(transcript, request, false)).await;
+        let (mut answer, mut gate) = asked.map_err(|ended| match ended {
+            Ended::Failed(failure) if failure.code == FailureCode::EmptyAnswer => nothing(),
+            ended => ended,
+        })?;
         answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
         transcript.end_turn();
         if !answer.message.parts.iter().any(AssistantPart::is_visible) {
-            return Err(failed(FailureCode::EmptyAnswer, "The model gave an empty answer; please try again", true));
+            return Err(nothing());
         }
         transcript.messages.push(Message::Assistant(answer.message));
         if let Verdict::Accepted(rest) = gate.close() {

@@ -2,6 +2,7 @@
 //! for any model.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::ledger::Ledger;
 use super::messages::Messages;
 use super::moves::Moves;
 use super::names::Names;
-use super::pending::Pending;
+use super::pending::{Paused, Pending, Resuming};
 use super::repeats::Repeats;
 use super::speech::Speech;
 use super::tries::Tries;
@@ -24,9 +25,8 @@ use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::failure::Failure;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{RunId, ToolCallId};
-use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
+use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::payload::Payload;
-use crate::chat::place::Place;
 use crate::chat::run::RunState;
 use crate::chat::stream::Counted;
 use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
@@ -71,6 +71,10 @@ pub(super) struct Transcript {
     pub(super) helped: Vec<TrailEvent>,
     /// Whether plans or sub-agents were begun.
     pub(super) has_plans: bool,
+    /// The plan that the run begins with.
+    pub(super) resuming: Option<Resuming>,
+    /// Whether a limit had the model answer before it was done.
+    pub(super) at_limit: bool,
     /// The call of a tool of the loop's own that goes on: it sends nothing itself.
     pub(super) own_call: Option<ToolCallId>,
 }
@@ -84,6 +88,8 @@ pub(super) struct Shared {
     tries: Tries,
     /// What things are called.
     names: Names,
+    /// How many of them wait for a person.
+    held: Arc<AtomicUsize>,
 }
 
 /// The turn that has not been committed yet.
@@ -130,6 +136,8 @@ impl Transcript {
             aside: Arc::default(),
             helped: Vec::new(),
             has_plans: false,
+            resuming: None,
+            at_limit: false,
             own_call: None,
         }
     }
@@ -139,22 +147,26 @@ impl Transcript {
         std::mem::take(&mut self.trail)
     }
 
-    /// That of a helper of the run, which is asked this at that place. It shares with the run what calls have had.
-    pub(super) fn of_helper(
-        run: RunId,
-        request: String,
-        place: Option<Place>,
-        profile: &Profile,
-        shared: Shared,
-    ) -> Self {
-        let start = RunStart { place, ..RunStart::of_message(UserMessage::new(request)) };
-        let Shared { call_ids, tries, names } = shared;
-        Self { call_ids, tries, names, ..Self::new(run, start, profile) }
+    /// That of a helper of the run, which begins so. It shares with the run what calls have had.
+    pub(super) fn of_helper(run: RunId, start: RunStart, profile: &Profile, shared: Shared) -> Self {
+        let Shared { call_ids, tries, names, held } = shared;
+        let pending = Pending { counted: held, ..Pending::default() };
+        let own = Self::new(run, start, profile);
+        // Those from before it waited, too.
+        for id in own.messages.calls() {
+            call_ids.claim(id);
+        }
+        Self { call_ids, tries, names, pending, ..own }
     }
 
     /// What it shares with helpers.
     pub(super) fn shared(&self) -> Shared {
-        Shared { call_ids: self.call_ids.clone(), tries: self.tries.clone(), names: self.names.clone() }
+        Shared {
+            call_ids: self.call_ids.clone(),
+            tries: self.tries.clone(),
+            names: self.names.clone(),
+            held: self.pending.counted.clone(),
+        }
     }
 
     /// The data of the run at its end, for a diagnosis.
@@ -319,8 +331,12 @@ impl Transcript {
     /// Takes back what waits for a decision, since the run ends in another way: what the model reads of it says so.
     pub(super) fn withdraw(&mut self) {
         self.pending.approvals.clear();
+        self.pending.others_wait = false;
         let held = std::mem::take(&mut self.pending.held);
         self.answer_instead(&held, &consent::withdrawn());
+        if let Some(Paused { call, otherwise, told: _ }) = self.pending.paused.take() {
+            self.answer_instead(&[call], &otherwise);
+        }
     }
 
     /// Takes back the calls that were left to the client, since it does not get them: their result is `output`. Returns
@@ -332,7 +348,7 @@ impl Transcript {
         left.into_iter().map(|call| (call.id, call.name)).collect()
     }
 
-    /// Gives these calls, which were not made, another result, where that is not committed yet.
+    /// Gives these calls another result, where that is not committed yet.
     fn answer_instead(&mut self, calls: &[ToolCallId], output: &ToolOutput) {
         let answered = match &mut self.open {
             Open::Calling { turn, .. } => Some(&mut turn.results),

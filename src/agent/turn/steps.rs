@@ -1,6 +1,6 @@
 //! The next step of a call: made, held for a person, left to the client, or answered instead.
 
-use super::context::{Role, Turns};
+use super::context::{Helping, Role, Turns};
 use super::state::Transcript;
 use crate::agent::offer::{Look, Offer};
 use crate::agent::ports::store::ApprovedCall;
@@ -54,8 +54,8 @@ impl Turns<'_> {
         };
         match (self.checked(call), policy.consent, leave) {
             (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Needed) => match self.role {
-                Role::Answers => Step::Hold(consent),
-                Role::Helps(_) => Step::Answer(ToolOutput::not_made(
+                Role::Answers | Role::Helps(Helping { waits_as: Some(_), .. }) => Step::Hold(consent),
+                Role::Helps(Helping { waits_as: None, .. }) => Step::Answer(ToolOutput::not_made(
                     "this call needs the approval of a person, who cannot be asked here; the assistant that answers the user has \
                      to make it itself",
                 )),

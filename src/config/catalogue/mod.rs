@@ -54,6 +54,8 @@ pub struct Referents {
     pub sources: BTreeSet<String>,
     /// The names of `[backends.NAME]`.
     pub backends: BTreeSet<String>,
+    /// Settings that say who answers, each with the `context_type` that it names.
+    pub answering: Vec<(&'static str, String)>,
 }
 
 /// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
@@ -106,6 +108,11 @@ pub fn load(
                 let reason = format!("agents: {:?} is no profile's context_type", assistant.context_type);
                 problems.push(Problem::new(format!("the profile {:?}", profile.id), reason));
             }
+        }
+    }
+    for (setting, context_type) in &referents.answering {
+        if profiles.of_type(context_type).is_none() {
+            problems.push(Problem::new(*setting, format!("{context_type:?} is no profile's context_type")));
         }
     }
     match problems.is_empty() {

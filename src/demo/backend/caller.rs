@@ -54,7 +54,7 @@ impl FromRequestParts<Arc<Demo>> for AnyUser {
         };
         let caller = demo.auth.authenticate(token).await.map_err(|error| {
             let code = match error {
-                AuthError::Invalid(_) | AuthError::Expired => Code::Unauthenticated,
+                AuthError::Invalid(_) | AuthError::Expired | AuthError::NoTenant => Code::Unauthenticated,
                 AuthError::KeysUnavailable => Code::Unavailable,
             };
             ApiError::new(code, error.to_string())

@@ -74,6 +74,16 @@ impl Calls {
         decided.map_or(id, |call| &call.requested_as).to_owned()
     }
 
+    /// Whether the client knows a call, of this run or of an earlier one.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        self.own.iter().any(|call| call.id == id) || self.decided.iter().any(|call| call.runs_as == id)
+    }
+
+    /// A call does not wait any more, and nobody can decide it.
+    pub(super) fn take_back(&mut self, id: &str) {
+        self.held.retain(|(_, held)| held != id);
+    }
+
     /// Whether a call waits for a person.
     pub(super) fn is_held(&self, id: &str) -> bool {
         self.held.iter().any(|(_, held)| held == id)

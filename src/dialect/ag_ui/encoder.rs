@@ -16,7 +16,8 @@ use super::events::{Activity, Custom, Event, Interrupt, ToolProgress};
 use super::stream::Stream;
 use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
-use crate::chat::event::AgentEvent;
+use crate::chat::event::{AgentEvent, Within};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::RunId;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
 
@@ -235,14 +236,14 @@ impl AgUiEncoder {
     }
 
     fn finish(&mut self, out: &mut BytesMut) {
-        self.tell_cost(out);
+        self.stream.tell_cost(out);
         self.stream.finish(out);
     }
 
     fn end_cancelled(&mut self, out: &mut BytesMut) {
         self.end_calls(out);
         self.cut_off(out);
-        self.tell_cost(out);
+        self.stream.tell_cost(out);
         self.stream.cancel(out);
     }
 
@@ -256,13 +257,6 @@ impl AgUiEncoder {
     fn break_off(&mut self, code: &str, message: &str, out: &mut BytesMut) {
         self.cut_off(out);
         self.stream.fail(code, message, out);
-    }
-
-    fn tell_cost(&mut self, out: &mut BytesMut) {
-        let cost = self.stream.so_far().tally.cost;
-        if let Some(cost) = cost {
-            self.write(&Event::Custom { name: "cost", value: Custom::Cost { usd: cost.usd() } }, out);
-        }
     }
 
     /// The client is to make these calls, before anything else: whoever goes on without their results loses them. So
@@ -281,6 +275,27 @@ impl AgUiEncoder {
         let message_id = format!("{kind}-{id}");
         let content = Activity::from_value(content);
         self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type: kind, content }, out);
+    }
+
+    /// A call of a plan. One that waits for a person, or has waited, is shown as one of the run's, since that is where clients ask.
+    fn within(&mut self, within: &Within, out: &mut BytesMut) {
+        match &within.event {
+            AgentEvent::ToolCallHeld { id, name, approval } => {
+                if let Some(input) = self.plans.input(id.as_str()).cloned() {
+                    self.end_text(out);
+                    self.arguments(id.as_str(), name, &input, out);
+                    self.calls.hold(*approval, id.as_str());
+                }
+            }
+            AgentEvent::ToolCallFinished { id, fate, result, .. }
+                if *fate != CallFate::AwaitsApproval && self.calls.knows(id.as_str()) =>
+            {
+                let known_as = self.calls.known_as(id.as_str());
+                self.calls.take_back(&known_as);
+                self.result(&known_as, if result.is_empty() { NOT_MADE } else { result }, out);
+            }
+            _ => {}
+        }
     }
 
     fn progress(&mut self, id: &str, name: &str, progress: &Progress, out: &mut BytesMut) {
@@ -351,6 +366,7 @@ impl Encoder for AgUiEncoder {
                 }
             }
             AgentEvent::Within(within) => {
+                self.within(within, out);
                 if let Some(standing) = self.plans.apply_call(within) {
                     self.standing(&standing, out);
                 }

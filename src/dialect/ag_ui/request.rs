@@ -122,7 +122,7 @@ pub(super) fn read(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let newest = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
     let (ask, replaces) = newest.map_or((None, None), |(ask, replaces)| (Some(ask), replaces));
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
-    let options = RunOptions { context, details: true, client_tools, ..RunOptions::default() };
+    let options = RunOptions { context, details: true, client_tools, may_pause: true, ..RunOptions::default() };
     Ok(Read { asker, resume, ask, replaces, options })
 }
 

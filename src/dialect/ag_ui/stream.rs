@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 
 use super::super::frame;
-use super::events::{Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
+use super::events::{Custom, Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
 use super::usage::Tally;
 use super::{Asker, Version};
 use crate::chat::approval::Approval;
@@ -82,6 +82,14 @@ impl Stream {
         let mut out = BytesMut::new();
         self.begin(&mut out);
         self.fail(code, message, &mut out);
+        out.freeze()
+    }
+
+    /// The good end of a stream, where its last run has left that to another one.
+    pub fn finished(&self) -> Bytes {
+        let mut out = BytesMut::new();
+        self.tell_cost(&mut out);
+        self.finish(&mut out);
         out.freeze()
     }
 
@@ -163,6 +171,14 @@ impl Stream {
             (pending, _) => self.is_v1().then_some(Outcome::Success { pending_tool_call_ids: pending }),
         };
         self.end(outcome, &so_far.tally, out);
+    }
+
+    /// Tells the cost of our runs, where their models have prices.
+    pub(super) fn tell_cost(&self, out: &mut BytesMut) {
+        if let Some(cost) = self.so_far().tally.cost {
+            let value = Custom::Cost { usd: cost.usd() };
+            frame::write_data(out, None, &Event::Custom { name: "cost", value });
+        }
     }
 
     /// Ends it as cancelled. Clients before 1.0 know no such end.

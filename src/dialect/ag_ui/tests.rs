@@ -76,7 +76,7 @@ fn turn(turn: u32) -> AgentEvent {
 }
 
 fn done() -> AgentEvent {
-    AgentEvent::Finished { usage: Usage::default() }
+    AgentEvent::Finished { usage: Usage::default(), at_limit: false }
 }
 
 fn turn_ended(input_tokens: u64, cost: Option<u64>) -> AgentEvent {
@@ -94,6 +94,7 @@ fn held(id: ApprovalId) -> Approval {
         run: RunId::fresh(),
         conversation: ConversationId::parse("t").unwrap(),
         call: None,
+        origin: None,
         tool: "look".to_owned(),
         input: arguments.clone(),
         arguments,

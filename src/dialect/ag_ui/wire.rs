@@ -146,6 +146,10 @@ impl Reply for Stream {
         }
     }
 
+    fn finished(&mut self) -> Bytes {
+        Self::finished(self)
+    }
+
     fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
         let code = about_interrupts(refusal.why, None).map_or("not_begun", |(code, _)| code);
         self.failure(code, &format!("Not everything was carried out: {}", refusal.message))

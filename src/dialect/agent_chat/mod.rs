@@ -199,7 +199,7 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(RunOptions { context, place, model, background, on_busy: policy, ..RunOptions::default() })
+        Ok(RunOptions { context, place, model, background, on_busy: policy, may_pause: true, ..RunOptions::default() })
     }
 }
 

@@ -13,8 +13,9 @@ use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::FailureCode;
 use crate::chat::fate::{CallError, CallFate};
+use crate::chat::origin::CallOrigin;
 use crate::chat::place::{Mover, Place};
-use crate::chat::plan::{CallOrigin, Plan, PlanEvent, Review};
+use crate::chat::plan::{Plan, PlanEvent, Review};
 use crate::chat::session::Session;
 use crate::chat::state::{ContextUsage, Recap, StateEvent};
 use crate::chat::stream::Usage;
@@ -198,10 +199,12 @@ impl AgentStreamEncoder {
                 result: plan_view::result(work),
                 plan_id: work.step.map(|(plan, _)| plan.to_string()),
             },
-            PlanEvent::Ended(_) => {
+            PlanEvent::Ended(_) | PlanEvent::Paused(_) => {
                 self.is_executing = false;
                 return;
             }
+            // In a run of this protocol no plan waits for a person.
+            PlanEvent::StepPaused { .. } | PlanEvent::AgentPaused(_) | PlanEvent::Resumed(_) => return,
         };
         write(out, &frame);
     }
@@ -279,7 +282,7 @@ impl Encoder for AgentStreamEncoder {
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_) => {}
             AgentEvent::Observed(observation) => telemetry::tell(observation, None, out),
-            AgentEvent::Finished { usage }
+            AgentEvent::Finished { usage, .. }
             | AgentEvent::AwaitingApproval { usage }
             | AgentEvent::AwaitingClient { usage, .. } => {
                 self.usage = *usage;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::session_row::{Call, SessionRow};
 use crate::chat::fate::CallError;
 use crate::chat::operation::Operation;
-use crate::chat::plan::CallOrigin;
+use crate::chat::origin::CallOrigin;
 use crate::chat::stream::Usage;
 use crate::dialect::frame;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::frames::{Frame, Origin, error_type, write};
 use crate::chat::day::rfc3339;
 use crate::chat::observation::{Observation, Prepared};
-use crate::chat::plan::CallOrigin;
+use crate::chat::origin::CallOrigin;
 
 /// Appends the frames of `observation`, which is of the model that answers unless `origin` says otherwise.
 pub(super) fn tell(observation: &Observation, origin: Option<&CallOrigin>, out: &mut BytesMut) {

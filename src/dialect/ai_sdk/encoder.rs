@@ -13,8 +13,9 @@ use super::{Answer, Version};
 use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
-use crate::chat::event::AgentEvent;
+use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::{Failure, FailureCode};
+use crate::chat::fate::CallFate;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
@@ -139,6 +140,30 @@ impl AiSdkEncoder {
         if !self.calls.is_of_earlier_run(id) {
             self.open_step(out);
             self.step.has_calls = true;
+        }
+    }
+
+    /// A call of a plan. One that waits for a person, or has waited, is shown as one of the run's, since that is where clients ask.
+    fn within(&mut self, within: &Within, out: &mut BytesMut) {
+        match &within.event {
+            AgentEvent::ToolCallReady { id, name, input } if self.calls.is_of_earlier_run(id.as_str()) => {
+                self.at_call(id.as_str(), out);
+                self.calls.ready(id.as_str(), name, input, out);
+            }
+            AgentEvent::ToolCallHeld { id, name, approval } => {
+                if let Some(input) = self.plans.input(id.as_str()).cloned() {
+                    self.at_call(id.as_str(), out);
+                    self.calls.ready(id.as_str(), name, &input, out);
+                    self.calls.held_back(id.as_str(), name, *approval, out);
+                }
+            }
+            AgentEvent::ToolCallFinished { id, fate, result, .. } if self.calls.is_open(id.as_str()) => {
+                if *fate != CallFate::AwaitsApproval {
+                    self.calls.take_back(id.as_str());
+                }
+                self.calls.finished(id.as_str(), *fate, result, out);
+            }
+            _ => {}
         }
     }
 
@@ -322,12 +347,13 @@ impl Encoder for AiSdkEncoder {
                 }
             }
             AgentEvent::Within(within) => {
+                self.within(within, out);
                 if let Some(standing) = self.plans.apply_call(within) {
                     self.standing(&standing, out);
                 }
             }
             AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
-            AgentEvent::Finished { usage } => {
+            AgentEvent::Finished { usage, .. } => {
                 self.settle(out);
                 self.ended(*usage, "stop", out);
             }
@@ -371,6 +397,13 @@ impl Encoder for AiSdkEncoder {
             self.fail(ELSEWHERE, out);
         }
     }
+}
+
+/// The end of a stream whose last run has said all.
+pub(super) fn finished() -> Bytes {
+    let mut out = BytesMut::new();
+    write_done(&mut out);
+    out.freeze()
 }
 
 /// The end of a stream that goes on with nothing more, and why.

@@ -200,6 +200,19 @@ impl Calls {
         }
     }
 
+    /// Whether a call is open here.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.position(id).is_some()
+    }
+
+    /// A call does not wait any more, and nobody can decide it.
+    pub(super) fn take_back(&mut self, id: &str) {
+        self.held.retain(|held| held.id != id);
+        for call in self.open.iter_mut().filter(|call| call.id == id && matches!(call.stage, Stage::Held)) {
+            call.stage = Stage::Called;
+        }
+    }
+
     /// The result of a call.
     pub(super) fn finished(&mut self, id: &str, fate: CallFate, result: &str, out: &mut BytesMut) {
         self.reveal(id, out);

@@ -51,7 +51,7 @@ fn chat() {}
 
 impl From<&Settings> for AiSdk {
     fn from(settings: &Settings) -> Self {
-        let Settings { message_bytes, context_bytes, history_bytes: _, ai_sdk_version } = *settings;
+        let Settings { message_bytes, context_bytes, ai_sdk_version, .. } = *settings;
         Self { version: ai_sdk_version, max_message_bytes: message_bytes, max_context_bytes: context_bytes }
     }
 }
@@ -174,6 +174,10 @@ impl Reply for UiMessages {
         RefusalResponse::Mistake(DecodeError::Fields(vec![FieldError { field, reason: reason.to_owned() }]))
     }
 
+    fn finished(&mut self) -> Bytes {
+        encoder::finished()
+    }
+
     fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
         encoder::broken_off(NOT_TAKEN, refusal.request)
     }
@@ -200,7 +204,7 @@ impl Encoder for Watching {
         if let AgentEvent::TurnEnded { cost: Some(cost), .. } = event {
             *lock(&self.progress).spent.cost.get_or_insert_default() += *cost;
         }
-        if let AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } = event {
+        if let AgentEvent::Finished { usage, .. } | AgentEvent::AwaitingApproval { usage } = event {
             let mut progress = lock(&self.progress);
             progress.spent.usage += *usage;
             progress.has_ended_well = true;

@@ -12,6 +12,7 @@ use crate::chat::artifact::Artifact;
 use crate::chat::failure::Failure;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::ToolInput;
+use crate::dialect::failures::friendly;
 
 /// The separator between the calls of a turn and the text after them.
 pub(super) const SEPARATOR: &str = "\n\n";
@@ -266,7 +267,7 @@ impl Answer {
             suggested_values: self.values.as_deref(),
             suggested_actions: self.actions.as_deref(),
             diagnostics: self.diagnostics(run, Some(number)),
-            error: error.map(|error| words::friendly(error).into_owned()),
+            error: error.map(|error| friendly(error).into_owned()),
             outcome,
         }
     }

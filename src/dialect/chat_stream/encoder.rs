@@ -8,6 +8,7 @@ use super::answer::{self, Answer, CompletePayload, SEPARATOR, ToolUse};
 use super::words;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::ToolCallId;
+use crate::dialect::failures::friendly;
 use crate::dialect::{Encoder, frame};
 
 /// Four bytes of text are about a token.
@@ -155,7 +156,7 @@ impl Encoder for ChatStreamEncoder {
                     write(out, None, &Frame::TextDelta { text: &sentence });
                     write(out, id, &Frame::Complete { payload: self.answer.complete(&self.run, self.number) });
                 }
-                None => write(out, id, &Frame::Error { message: &words::friendly(failure) }),
+                None => write(out, id, &Frame::Error { message: &friendly(failure) }),
             },
             AgentEvent::Cancelled | AgentEvent::Interrupted => write(out, id, &Frame::Cancelled),
         }

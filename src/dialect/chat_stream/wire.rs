@@ -48,7 +48,7 @@ fn chat() {}
 
 impl From<&Settings> for ChatStream {
     fn from(settings: &Settings) -> Self {
-        let Settings { message_bytes, context_bytes, history_bytes, ai_sdk_version: _ } = *settings;
+        let Settings { message_bytes, context_bytes, history_bytes, .. } = *settings;
         Self { max_message_bytes: message_bytes, max_context_bytes: context_bytes, history_bytes }
     }
 }

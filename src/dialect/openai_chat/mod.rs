@@ -69,9 +69,5 @@ pub struct Telling {
 /// The beginning of both shapes of an answer: its id, and when it began, in seconds since the Unix epoch. Both are of
 /// the run, so that who reads it a second time reads the same.
 fn name_of(run: RunId) -> (String, u64) {
-    let run = run.to_string();
-    // The first 48 bits of a run's id are a time in milliseconds.
-    let digits: String = run.chars().filter(char::is_ascii_hexdigit).take(12).collect();
-    let created_ms = u64::from_str_radix(&digits, 16).unwrap_or_default();
-    (format!("chatcmpl-{run}"), created_ms / 1000)
+    (format!("chatcmpl-{run}"), u64::try_from(run.made_ms() / 1000).unwrap_or_default())
 }

@@ -100,7 +100,7 @@ impl Transcript {
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_)
             | AgentEvent::Observed(_) => {}
-            AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } => {
+            AgentEvent::Finished { usage, .. } | AgentEvent::AwaitingApproval { usage } => {
                 self.usage = *usage;
                 tell(Piece::Finished("stop"));
             }

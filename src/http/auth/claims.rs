@@ -10,13 +10,10 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Number, Value};
 
 use crate::agent::ports::identity::AuthError;
-use crate::chat::caller::{Bearer, Caller, Owner};
+use crate::chat::caller::{Bearer, Caller, ISSUER_SEPARATOR, Owner};
 
 /// 256 bytes of a user or a tenant: they are columns of indexes.
 const MAX_NAME_BYTES: usize = 256;
-
-/// Stands between an issuer's name and a tenant of it, and nowhere else in either.
-const SEPARATOR: char = '\u{1f}';
 
 /// Later than all calendars, in seconds.
 const END_OF_TIME_S: f64 = u64::MAX as f64;
@@ -103,10 +100,9 @@ impl Rules {
         };
         let known_as = at(claims, &self.known_as_claim).filter(|_| !self.known_as_claim.is_empty()).and_then(name);
         let known_as = known_as.filter(|known_as| known_as.len() <= MAX_NAME_BYTES).map(Cow::into_owned);
-        let tenant = self.tenant(claims)?;
-        // That of a named issuer stands behind its name.
-        if self.requires_tenant && (tenant.is_empty() || tenant.ends_with(SEPARATOR)) {
-            return Err(AuthError::Invalid("it names no tenant"));
+        let owner = Owner { tenant: self.tenant(claims)?, user };
+        if self.requires_tenant && owner.tenant_name().is_none() {
+            return Err(AuthError::NoTenant);
         }
         let mut roles: Vec<String> = match at(claims, &self.roles_claim) {
             None | Some(Value::Null) => Vec::new(),
@@ -117,14 +113,7 @@ impl Rules {
         if !self.roles.is_empty() {
             roles.retain(|role| self.roles.contains(role));
         }
-        Ok(Caller {
-            owner: Owner { tenant, user },
-            known_as,
-            expires_at_ms,
-            roles,
-            bearer: Bearer::new(token),
-            cookie: None,
-        })
+        Ok(Caller { owner, known_as, expires_at_ms, roles, bearer: Bearer::new(token), cookie: None })
     }
 
     fn check_origin(&self, claims: &Map<String, Value>) -> Result<(), AuthError> {
@@ -172,14 +161,14 @@ impl Rules {
             None | Some(Value::Null) => Ok(String::new()),
             // With the separator in it, it could be read as another issuer's.
             Some(claim) => name(claim)
-                .filter(|tenant| tenant.len() <= MAX_NAME_BYTES && !tenant.contains(SEPARATOR))
+                .filter(|tenant| tenant.len() <= MAX_NAME_BYTES && !tenant.contains(ISSUER_SEPARATOR))
                 .map(Cow::into_owned)
                 .ok_or(AuthError::Invalid("the tenant claim is neither a short string nor a whole number")),
         };
         match &self.tenants {
             Tenants::Claimed => claimed(),
-            Tenants::Of { name, fixed: Some(tenant) } => Ok(format!("{name}{SEPARATOR}{tenant}")),
-            Tenants::Of { name, fixed: None } => Ok(format!("{name}{SEPARATOR}{}", claimed()?)),
+            Tenants::Of { name, fixed: Some(tenant) } => Ok(format!("{name}{ISSUER_SEPARATOR}{tenant}")),
+            Tenants::Of { name, fixed: None } => Ok(format!("{name}{ISSUER_SEPARATOR}{}", claimed()?)),
         }
     }
 }

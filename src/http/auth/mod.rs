@@ -112,6 +112,7 @@ impl FromRequestParts<Services> for Authenticated {
         };
         let caller = services.authenticator.authenticate(&token).await.inspect_err(|error| match error {
             AuthError::Invalid(reason) => services.recorder.token_refused(reason),
+            AuthError::NoTenant => services.recorder.token_refused("it names no tenant"),
             AuthError::Expired => services.recorder.token_refused("the token has expired"),
             // It may be good.
             AuthError::KeysUnavailable => {}

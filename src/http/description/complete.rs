@@ -13,8 +13,9 @@ use crate::http::problem::ErrorFormat;
 use crate::http::wire_info::{WireInfo, WiresByRoute};
 
 /// What any request with a token may meet.
-const SIGNED: [(u16, &[Code]); 5] = [
+const SIGNED: [(u16, &[Code]); 6] = [
     (401, &[Code::Unauthenticated, Code::InvalidToken, Code::TokenExpired]),
+    (403, &[Code::TenantRequired]),
     (429, &[Code::TooManyRequests]),
     (431, &[Code::HeadTooLarge]),
     (500, &[Code::Internal]),
@@ -190,6 +191,7 @@ fn response(format: ErrorFormat, status: u16, error: &Declared) -> Value {
         ErrorFormat::Detail => ("application/json", of("ChatStreamError")),
         ErrorFormat::OpenAi => ("application/json", of("OpenAiError")),
         ErrorFormat::Coded => ("application/json", of("AgentStreamError")),
+        ErrorFormat::Identified => ("application/json", of("ChatMessageError")),
     };
     json!({"description": description, "content": {kind: {"schema": schema}}})
 }

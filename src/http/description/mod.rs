@@ -19,7 +19,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::files::{self, File, Files};
-use super::problem::{Problem, ProblemBody, coded, detail};
+use super::problem::{Problem, ProblemBody, coded, detail, identified};
 use super::{Services, health, wires};
 use crate::dialect::Settings;
 use crate::dialect::ai_sdk;
@@ -57,6 +57,7 @@ impl Version {
         ErrorBody<'static>,
         coded::CodedBody<'static>,
         detail::DetailBody<'static>,
+        identified::IdentifiedBody<'static>,
         detail::MistakesBody<'static>,
     )),
     tags(
@@ -76,8 +77,13 @@ struct Annotated;
 /// The whole document.
 pub fn document(version: Version) -> Value {
     // The limits on lengths are no part of it.
-    let settings =
-        Settings { message_bytes: 0, context_bytes: 0, history_bytes: 0, ai_sdk_version: ai_sdk::Version::V5 };
+    let settings = Settings {
+        message_bytes: 0,
+        context_bytes: 0,
+        history_bytes: 0,
+        ai_sdk_version: ai_sdk::Version::V5,
+        chat_message: "".into(),
+    };
     let (protocols, wires) = wires::routes(&settings);
     let (_, mut annotated) =
         OpenApiRouter::with_openapi(Annotated::openapi()).merge(protocols).merge(health::routes()).split_for_parts();

@@ -25,6 +25,8 @@ impl From<AuthError> for Problem {
         let code = match error {
             AuthError::Invalid(_) => Code::InvalidToken,
             AuthError::Expired => Code::TokenExpired,
+            // Another token of the user's may be good.
+            AuthError::NoTenant => return Self::new(StatusCode::FORBIDDEN, Code::TenantRequired, error.to_string()),
             // Not 401, by which pages sign their users out.
             AuthError::KeysUnavailable => return Self::unavailable(Code::KeysUnavailable, error.to_string()),
         };

@@ -5,6 +5,7 @@
 pub(super) mod coded;
 pub(super) mod detail;
 mod errors;
+pub(super) mod identified;
 pub(super) mod openai_chat;
 
 use std::error::Error;
@@ -39,6 +40,8 @@ pub(super) enum ErrorFormat {
     OpenAi,
     /// `{"error", "code"}`.
     Coded,
+    /// `{"error", "code", "request_id"}`.
+    Identified,
 }
 
 /// An error answer, not yet written.
@@ -256,6 +259,11 @@ impl Problem {
                 detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
             }
             ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
+            ErrorFormat::Identified => {
+                let mistake = self.mistakes.iter().flat_map(|mistakes| mistakes.iter()).next();
+                let error = mistake.map_or(&self.detail, |mistake| &mistake.message);
+                identified::response(self.status, self.code, error, request_id)
+            }
             ErrorFormat::Coded => {
                 let is_mismatch = self.code == Code::IdempotencyMismatch;
                 coded::response(self.status, param, is_mismatch, &self.detail)

@@ -7,7 +7,7 @@ use crate::chat::place::Place;
 use crate::chat::template::{TemplateError, ValueTemplate, Values};
 
 /// The names that every template of a call may use; `args` is not there yet where arguments are made.
-pub const NAMES: [&str; 6] = ["args", "context", "place", "user", "roles", "conversation_id"];
+pub const NAMES: [&str; 7] = ["args", "context", "place", "user", "tenant", "roles", "conversation_id"];
 
 /// The names that a text about an answer may use besides.
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
@@ -21,6 +21,7 @@ pub fn context_values(cx: &ToolContext<'_>) -> Values<'static> {
     }
     values.insert("place", cx.place.map_or(Value::Null, Place::value));
     values.insert("user", json!(cx.caller.owner.user));
+    values.insert("tenant", json!(cx.caller.owner.tenant_name()));
     values.insert("roles", json!(cx.caller.roles));
     values.insert("conversation_id", cx.conversation_id());
     values

@@ -7,7 +7,7 @@ const HS256: [(&str, &str); 2] = [("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET"
 
 #[tokio::test]
 async fn a_token_without_a_tenant_is_refused_where_one_is_demanded() {
-    for (demanded, expected) in [("true", 401), ("false", 200)] {
+    for (demanded, expected) in [("true", 403), ("false", 200)] {
         let app = TestApp::start(&[&HS256[..], &[("AUTH__REQUIRE_TENANT", demanded)]].concat()).await;
         let status = async |token: String| {
             let asked = app.http.get(app.url("/v1/agent/profiles")).bearer_auth(token).send().await.unwrap();

@@ -17,8 +17,8 @@ use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::names::NameStore;
 use switchboard::agent::ports::payloads::PayloadStore;
-use switchboard::agent::ports::plans::{OfRun, PlanCommits, WaitingPlan};
-use switchboard::agent::ports::store::{ApprovedCall, Commit, RunCommits, RunEnd, RunStart, TurnedDown};
+use switchboard::agent::ports::plans::{OfRun, PlanCommits, TakenPlan, WaitingPlan, Waits};
+use switchboard::agent::ports::store::{ApprovedCall, Commit, DecidedCall, RunCommits, RunEnd, RunStart, TurnedDown};
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
@@ -284,6 +284,7 @@ async fn told(
         model: profile.models.choice.clone(),
         profile,
         details,
+        may_pause: true,
         recap: None,
         client_tools: Vec::new(),
         start: RunStart {
@@ -291,8 +292,7 @@ async fn told(
             history,
             message: UserMessage::new("How many?"),
             answered: None,
-            call: None,
-            turned_down: None,
+            decided: None,
             context: ScreenState::parse(r#"{"page":"reports"}"#),
             place: None,
             recap: None,
@@ -463,18 +463,20 @@ async fn a_decision_is_told_before_everything_else() {
     let (requested_as, id) = (Some("toolu_1".to_owned()), ToolCallId::mint());
     let call =
         ToolCall { id: id.clone(), name: "list_workflow_rules".to_owned(), input: ToolInput::Object(Map::new()) };
-    let approved = ApprovedCall { call, requested_as: requested_as.clone(), digest: String::new(), context: None };
-    let turned_down = TurnedDown { requested_as, tool: "drop".to_owned() };
+    let approved =
+        ApprovedCall { call, requested_as: requested_as.clone(), origin: None, digest: String::new(), context: None };
+    let turned_down = TurnedDown { requested_as, tool: "drop".to_owned(), origin: None };
     let decided = |name: &str, runs_as: Option<&ToolCallId>| {
         let (name, runs_as) = (name.to_owned(), runs_as.cloned());
         Some(AgentEvent::CallDecided { requested_as: ToolCallId::from_model("toolu_1"), name, runs_as })
     };
-    let (made, no_id) = (approved, TurnedDown { requested_as: None, ..turned_down.clone() });
+    let no_id = DecidedCall::TurnedDown(TurnedDown { requested_as: None, ..turned_down.clone() });
+    let (made, turned_down) = (DecidedCall::Approved(approved), DecidedCall::TurnedDown(turned_down));
     type Change = Box<dyn FnOnce(&mut RunStart)>;
     let rows: [(Change, _, _); 4] = [
-        (Box::new(|start| start.call = Some(made)), decided("list_workflow_rules", Some(&id)), "it is made"),
-        (Box::new(|start| start.turned_down = Some(turned_down)), decided("drop", None), "it is not"),
-        (Box::new(|start| start.turned_down = Some(no_id)), None, "nobody noted which call it was"),
+        (Box::new(|start| start.decided = Some(made)), decided("list_workflow_rules", Some(&id)), "it is made"),
+        (Box::new(|start| start.decided = Some(turned_down)), decided("drop", None), "it is not"),
+        (Box::new(|start| start.decided = Some(no_id)), None, "nobody noted which call it was"),
         (Box::new(|_| {}), None, "nothing was decided"),
     ];
     for (change, expected, reason) in rows {
@@ -509,11 +511,11 @@ impl PlanCommits for Nothing {
         Ok(())
     }
 
-    async fn keep_execution(&self, _: OfRun<'_>, _: &Execution) -> Result<(), StoreError> {
+    async fn keep_execution(&self, _: OfRun<'_>, _: &Execution, _: &[Message]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn take_plan(&self, _: OfRun<'_>, _: PlanId) -> Result<Option<Plan>, StoreError> {
+    async fn take_plan(&self, _: OfRun<'_>, _: PlanId, _: Waits) -> Result<Option<TakenPlan>, StoreError> {
         Ok(None)
     }
 

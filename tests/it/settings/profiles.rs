@@ -101,6 +101,7 @@ fn load(dir: &Path) -> Result<Profiles, Vec<String>> {
     let referents = catalogue::Referents {
         sources: BTreeSet::from(["weather".to_owned(), "clock".to_owned()]),
         backends: BTreeSet::from(["web".to_owned()]),
+        ..Default::default()
     };
     let loaded =
         catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &referents, |name| !name.contains("__"));
@@ -288,9 +289,9 @@ id = "c"
         "profiles/mine.toml:5: roles must not have an empty name",
         "profiles/mine.toml:6: identity prompts/own/none.md cannot be read",
         "prompts/own/bad.md:2: unexpected end of input, expected end of variable block",
-        "prompts/own/odd.md:3: takes \"contxt\", which prompts do not have; there are context, place, user, roles, \
+        "prompts/own/odd.md:3: takes \"contxt\", which prompts do not have; there are context, place, user, tenant, roles, \
          conversation_id, now, data, tools, payload_types, client_actions, suggestions, payloads, plans, recap, fence",
-        "prompts/own/odd.md:3: takes \"usr\", which prompts do not have; there are context, place, user, roles, \
+        "prompts/own/odd.md:3: takes \"usr\", which prompts do not have; there are context, place, user, tenant, roles, \
          conversation_id, now, data, tools, payload_types, client_actions, suggestions, payloads, plans, recap, fence",
         "prompts/own/sum.md:2: tried to use + operator on unsupported types sequence and number",
         "profiles/mine.toml:12: closing prompts/../default.toml cannot be read",

@@ -199,7 +199,7 @@ async fn seen(app: &TestApp, ann: &str, ids: &Ids) -> Vec<String> {
 }
 
 async fn matrix(settings: &[(&str, &str)]) {
-    let mut all = vec![("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET)];
+    let mut all = vec![("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET), ("CHAT_MESSAGE__PROFILE", "workflow")];
     all.extend(settings);
     let app = TestApp::start(&all).await;
     let ann = app.token_of("ann", Some("acme"), &[]);

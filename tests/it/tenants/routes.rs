@@ -149,6 +149,9 @@ pub fn rows() -> Vec<Row> {
         row("POST /api/agent/stream", AsUnknown, |ids| {
             Some(json!({"message": "Which rules do we have?", "session_id": ids.conversation}))
         }),
+        row("POST /chat/message", Own("a conversation of that name is the caller's"), |ids| {
+            Some(json!({"message": "Which rules do we have?", "conversation_id": ids.conversation}))
+        }),
         row("GET /v1/copilotkit/info", Own("whom the caller may ask"), nothing),
         row("POST /v1/copilotkit/agent/{agent}/connect", AsUnknown, |ids| Some(ag_ui(ids))),
         row("POST /v1/copilotkit/agent/{agent}/stop/{thread}", AsUnknown, nothing),

@@ -11,10 +11,11 @@ mod words;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their folders of seeds.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("request_native", requests::native),
     ("request_ag_ui", requests::ag_ui),
     ("request_ai_sdk", requests::ai_sdk),
+    ("request_chat_message", requests::chat_message),
     ("request_chat_stream", requests::chat_stream),
     ("request_openai", requests::openai),
     ("ids", words::ids),

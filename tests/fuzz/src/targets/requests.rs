@@ -5,6 +5,7 @@ use switchboard::dialect::DecodeError;
 use switchboard::dialect::ag_ui::AgUi;
 use switchboard::dialect::agent_chat::AgentChat;
 use switchboard::dialect::ai_sdk::{AiSdk, Query, Version};
+use switchboard::dialect::chat_message::ChatMessage;
 use switchboard::dialect::chat_stream::ChatStream;
 use switchboard::dialect::openai_chat::{Key, OpenAiChat};
 
@@ -41,6 +42,11 @@ pub fn ai_sdk(input: &[u8]) {
 
 pub fn chat_stream(input: &[u8]) {
     let dialect = ChatStream { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES, history_bytes: 0 };
+    let _ = dialect.parse(input).map_err(checked);
+}
+
+pub fn chat_message(input: &[u8]) {
+    let dialect = ChatMessage { context_type: "forum".into(), max_message_bytes: MESSAGE_BYTES };
     let _ = dialect.parse(input).map_err(checked);
 }
 
