@@ -65,11 +65,10 @@ pub(super) fn tools_and_profiles(
     let handlers = toolsets::tools(&deps).chain(tools::payloads::tools(&deps.payloads));
     let limits = &config.limits;
     let toolbox = Toolbox::new(handlers, limits.tool_result_bytes).payloads_up_to(limits.payload_bytes);
-    let answering = [("chat_message.profile", config.chat_message.profile.clone())].into_iter();
     let referents = Referents {
         sources: config.mcp.keys().cloned().collect(),
         backends: config.backends.keys().cloned().collect(),
-        answering: answering.filter(|(_, context_type)| !context_type.is_empty()).collect(),
+        chat_message: config.chat_message.profile.clone(),
     };
     // The sample screens are the demo backend's.
     let assets = match config.backend.mode {
@@ -79,7 +78,6 @@ pub(super) fn tools_and_profiles(
     let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests } =
         catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
-
     let loaders = Arc::new(Loaders::new(backends, loaders, store, clock).map_err(StartError::UnknownBackend)?);
     let declared = tools::rest::tool::tools(backends, &loaders, requests).map_err(StartError::UnknownBackend)?;
     Ok((toolbox.with(declared), profiles, loaders))

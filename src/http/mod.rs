@@ -28,7 +28,6 @@ pub mod health;
 pub mod metrics;
 mod openai_chat;
 mod page;
-
 mod plans;
 mod previews;
 mod prewarm;

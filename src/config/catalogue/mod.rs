@@ -54,8 +54,8 @@ pub struct Referents {
     pub sources: BTreeSet<String>,
     /// The names of `[backends.NAME]`.
     pub backends: BTreeSet<String>,
-    /// Settings that say who answers, each with the `context_type` that it names.
-    pub answering: Vec<(&'static str, String)>,
+    /// The `context_type` that `chat_message.profile` names; empty where it names none.
+    pub chat_message: String,
 }
 
 /// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
@@ -110,10 +110,9 @@ pub fn load(
             }
         }
     }
-    for (setting, context_type) in &referents.answering {
-        if profiles.of_type(context_type).is_none() {
-            problems.push(Problem::new(*setting, format!("{context_type:?} is no profile's context_type")));
-        }
+    let answers = &referents.chat_message;
+    if !answers.is_empty() && profiles.of_type(answers).is_none() {
+        problems.push(Problem::new("chat_message.profile", format!("{answers:?} is no profile's context_type")));
     }
     match problems.is_empty() {
         true => Ok(Catalogue { profiles, loaders, requests: tools.requests }),
