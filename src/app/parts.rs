@@ -9,7 +9,7 @@ use url::Url;
 
 use super::StartError;
 use crate::agent::offer::profile::Profiles;
-use crate::agent::ports::clock::Clock;
+use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::llm::LlmProvider;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
@@ -26,6 +26,11 @@ use crate::tools::rest::data::Loaders;
 use crate::tools::{self, Deps};
 use crate::toolsets;
 
+/// The time of this machine, for those who only name it.
+pub(super) fn now_ms() -> i64 {
+    SystemClock.now_ms()
+}
+
 /// The clients of all backends; `root` is the API root of `[backend]`.
 pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Backends, StartError> {
     let cookie = config.backend.cookie;
@@ -39,7 +44,7 @@ pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Ba
     };
     let named = config.backends.iter().map(|(name, backend)| {
         let root = root_url(&format!("backends.{name}.base_url"), &backend.base_url)?;
-        let access = Access::named(backend, cookie).map_err(StartError::Backend)?;
+        let access = Access::named((name, backend), cookie, now_ms).map_err(StartError::Backend)?;
         Ok((name.clone(), client(root, access, backend.timeout_s)?))
     });
     let named = named.collect::<Result<_, StartError>>()?;

@@ -66,7 +66,7 @@ impl Caller {
 }
 
 /// The caller's token, or the cookie with it. It is never printed or stored, and sent only to backends whose requests have
-/// the caller's credentials.
+/// the caller's credentials, to the address that renews it, and to the `token_url` of backends with `token_exchange`.
 #[derive(Clone)]
 pub struct Bearer(SecretString);
 

@@ -83,6 +83,10 @@ fn backends(config: &Config, problems: &mut Vec<Problem>) {
         let mistakes = backend.mistakes().into_iter();
         problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
         origin(&format!("{path}.base_url"), &backend.base_url, problems);
+        if config.auth.may_share_tenants() {
+            let reason = "must not name the tenant: with several issuers two tenants may have one name";
+            problems.extend(backend.naming_tenant().map(|key| Problem::new(format!("{path}.{key}"), reason)));
+        }
     }
 }
 

@@ -52,8 +52,8 @@ pub struct AuthConfig {
     pub tenant_claim: String,
     /// The claim with the roles: a list of strings, or one string with blanks between.
     pub roles_claim: String,
-    /// The address that renews tokens near their end; empty: none. The only address besides the backend that a caller's
-    /// token is sent to.
+    /// The address that renews tokens near their end; empty: none. A caller's token is sent there, as it is to backends
+    /// with the caller's credentials and to the `token_url` of those that have it exchanged.
     pub renew_url: String,
     /// Seconds before a token's end from which on it is renewed.
     pub renew_before_s: u64,
@@ -167,6 +167,12 @@ impl AuthConfig {
             Mode::Dev | Mode::Hs256 | Mode::Rs256 => true,
             Mode::Jwks => self.issuers.is_empty() || !self.issuer.is_empty() || !self.jwks_url.is_empty(),
         }
+    }
+
+    /// Whether two issuers may have tenants of one name: there are several, and one of them is free to name any.
+    pub fn may_share_tenants(&self) -> bool {
+        let own = usize::from(self.speaks_for_itself());
+        own + self.issuers.len() > 1 && (own > 0 || self.issuers.values().any(|issuer| issuer.tenant.is_empty()))
     }
 
     /// The mistakes in it: key below `auth` and reason, never a secret.

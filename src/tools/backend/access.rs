@@ -1,20 +1,18 @@
-//! What a request to a backend presents, and that nothing of it comes back.
+//! What a request to a backend presents.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use reqwest::RequestBuilder;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::asking::Asker;
 use super::config::{Credentials, NamedBackend, token_url};
 use super::error::NoToken;
 use super::issued::{Issued, Issuer};
+use super::secrets::Secrets;
 use crate::chat::caller::{Bearer, Caller};
 use crate::tools::secret::{Secret, header};
-
-/// What stands in the place of a secret that a backend repeats.
-const REDACTED: &str = "[redacted]";
 
 /// The shortest secret of the settings that is looked for in answers, in bytes: a shorter one may be any word.
 const LEAST_SECRET_BYTES: usize = 8;
@@ -38,11 +36,16 @@ impl Access {
         Self { credentials: Credentials::Caller, cookie, headers: HeaderMap::new(), own: Vec::new(), issuer: None }
     }
 
-    /// Presents what the settings of a named backend say. `cookie` is as for [`Self::of_caller`].
+    /// Presents what the settings of the backend `name` say. `cookie` is as for [`Self::of_caller`], and `now_ms` tells the
+    /// time in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// When the TLS setup fails.
-    pub fn named(config: &NamedBackend, cookie: bool) -> Result<Self, reqwest::Error> {
+    pub fn named(
+        (name, config): (&str, &NamedBackend),
+        cookie: bool,
+        now_ms: fn() -> i64,
+    ) -> Result<Self, reqwest::Error> {
         let NamedBackend { credentials, api_key, headers, token_url: at, .. } = config;
         let mut access = Self { credentials: *credentials, ..Self::of_caller(cookie) };
         access.headers.extend(headers.iter().filter_map(|(name, value)| header(name, value).ok()));
@@ -52,11 +55,16 @@ impl Access {
             access.headers.insert(AUTHORIZATION, value);
             access.own.push(key.clone());
         }
-        if let Some((grant, url)) = credentials.grant().zip(token_url(at)) {
-            access.issuer = Some(Arc::new(Issuer::new(config, url, grant)?));
+        if let Some(at) = token_url(at).zip(credentials.grant()) {
+            access.issuer = Some(Arc::new(Issuer::new(Asker::new((name, config), at, now_ms)?)));
             access.own.push(config.client_secret.0.clone());
         }
         Ok(access)
+    }
+
+    /// Whether a request has its caller's own token.
+    pub(super) fn is_of_caller(&self) -> bool {
+        self.credentials == Credentials::Caller
     }
 
     /// The headers of every request.
@@ -69,7 +77,7 @@ impl Access {
     /// # Errors
     /// When there is no token to be had for them now.
     pub(super) async fn presented<'c>(&self, caller: &'c Caller) -> Result<Presented<'c>, NoToken> {
-        let is_callers = self.credentials == Credentials::Caller;
+        let is_callers = self.is_of_caller();
         let issued = match &self.issuer {
             None => None,
             Some(issuer) => Some(issuer.token(caller).await?),
@@ -81,7 +89,7 @@ impl Access {
         })
     }
 
-    /// The same with another token than the one of `refused`; `None` where there is no other.
+    /// The same with another token than the one of `refused`; `None` where there is no other, or not so soon again.
     ///
     /// # Errors
     /// When there is none to be had now.
@@ -92,7 +100,7 @@ impl Access {
     ) -> Result<Option<Presented<'c>>, NoToken> {
         let Some((issuer, issued)) = self.issuer.as_ref().zip(refused.issued.as_ref()) else { return Ok(None) };
         let issued = issuer.fresh(caller, issued).await?;
-        Ok(Some(Presented { token: None, cookie: None, issued: Some(issued) }))
+        Ok(issued.map(|issued| Presented { token: None, cookie: None, issued: Some(issued) }))
     }
 
     /// `builder` with that.
@@ -115,7 +123,7 @@ impl Access {
         let callers = token.iter().chain(cookie).map(|secret| SecretString::from(secret.expose()));
         let callers = callers.chain(issued.iter().map(|issued| issued.token.clone()));
         let is_long = |secret: &&SecretString| secret.expose_secret().len() >= LEAST_SECRET_BYTES;
-        Secrets(callers.chain(self.own.iter().filter(is_long).cloned()).collect())
+        callers.chain(self.own.iter().filter(is_long).cloned()).collect()
     }
 }
 
@@ -124,22 +132,6 @@ pub(super) struct Presented<'c> {
     token: Option<&'c Bearer>,
     cookie: Option<&'c Bearer>,
     issued: Option<Arc<Issued>>,
-}
-
-/// The secrets of a request, none of which may reach a model or a transcript by a backend that repeats it.
-#[derive(Clone)]
-pub(super) struct Secrets(Vec<SecretString>);
-
-impl Secrets {
-    /// `text` without them.
-    pub(super) fn removed<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.0.iter().map(ExposeSecret::expose_secret).fold(Cow::Borrowed(text), |text, secret| {
-            match text.contains(secret) {
-                true => Cow::Owned(text.replace(secret, REDACTED)),
-                false => text,
-            }
-        })
-    }
 }
 
 /// The value of `Authorization` for `token`; `None` where no header can carry it.

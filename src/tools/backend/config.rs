@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use crate::tools::secret::{Secret, header};
 
+/// What stands for the caller's tenant in `scope` and `audience`.
+pub(super) const TENANT: &str = "{tenant}";
+
 /// `[backends.NAME]`: one more REST API, which tools and data loaders name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +73,12 @@ impl Credentials {
 }
 
 impl NamedBackend {
+    /// The settings of it that name the caller's tenant.
+    pub fn naming_tenant(&self) -> impl Iterator<Item = &'static str> {
+        let named = [("scope", &self.scope), ("audience", &self.audience)].into_iter();
+        named.filter(|(_, text)| text.contains(TENANT)).map(|(key, _)| key)
+    }
+
     /// What is wrong with it: key and reason, never a secret. The address is checked elsewhere.
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let mut mistakes = Vec::new();
@@ -100,7 +109,10 @@ impl NamedBackend {
                     wrong(key, "is required with these credentials");
                 }
                 if !self.token_url.is_empty() && token_url(&self.token_url).is_none() {
-                    wrong("token_url", "must be an https:// address without a fragment, or http:// on this machine");
+                    wrong(
+                        "token_url",
+                        "must be an https:// address without a user, password or fragment, or http:// on this machine",
+                    );
                 }
             }
         }
@@ -126,9 +138,13 @@ impl NamedBackend {
     }
 }
 
-/// The address of an issuer: a secret is sent there, so it is https but on this machine.
+/// The address of an issuer: a secret is sent there, so it is https but on this machine. Who this server is stands in
+/// `client_id` and `client_secret` alone.
 pub(super) fn token_url(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok().filter(|url| url.fragment().is_none())?;
+    let url = Url::parse(text).ok()?;
+    if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
     let is_here = match url.host()? {
         url::Host::Ipv4(address) => address.is_loopback(),
         url::Host::Ipv6(address) => address.is_loopback(),

@@ -8,6 +8,12 @@ use crate::chat::causes::Causes;
 /// Why there is no token for a backend; safe to show, and never a word of the issuer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoToken {
+    /// The caller's token names no tenant, for which it would be.
+    #[error("the caller's token names no tenant")]
+    NoTenant,
+    /// The tenant cannot be a part of a scope.
+    #[error("the name of the caller's tenant cannot be part of a scope")]
+    UnfitTenant,
     /// The issuer does not answer, or not now.
     #[error("its issuer does not answer")]
     Away,

@@ -1,45 +1,43 @@
 //! The one client of REST backends. The caller's token goes verbatim to `[backend]`, to those named backends whose
-//! `credentials` are the caller's, and to the issuer that exchanges it for one of theirs, and nowhere else; no redirect is followed. Whatever comes back that is not JSON of bounded
-//! size is an error the model can read.
+//! `credentials` are the caller's, and to the issuer that exchanges it for one of theirs, and nowhere else; no redirect
+//! is followed. Whatever comes back that is not JSON of bounded size is an error the model can read.
 
 mod access;
+mod answer;
+mod asking;
 mod config;
 mod error;
 mod frames;
 mod issued;
 mod request;
+mod secrets;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use futures::StreamExt;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 
 pub use self::access::Access;
-use self::access::{Presented, Secrets};
+use self::access::Presented;
+use self::answer::{broken, good, has_type, read_at_most};
 pub use self::config::{Credentials, NamedBackend};
 pub use self::error::BackendError;
 pub use self::frames::Framing;
 use self::frames::{Frame, Splitter};
 pub use self::request::{Request, Verb};
+use self::secrets::Secrets;
 use crate::agent::ports::tools::Reporter;
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
-use crate::bounded::memory::{Kind, Reservation};
+use crate::bounded::memory::Kind;
 use crate::chat::caller::Caller;
 use crate::observe::trace_context::TRACEPARENT;
 use crate::observe::{ambient, spans};
-
-/// How much of a backend's own error text the model gets to read, in bytes.
-const ERROR_TEXT_BYTES: usize = 2048;
-
-/// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
-const MAX_ECHO_BYTES: usize = 8 * 1024;
 
 /// The longest part of a path: far above any id or name, far below what servers accept as a request line.
 const MAX_SEGMENT_BYTES: usize = 1024;
@@ -105,6 +103,11 @@ impl Backend {
             builder = builder.timeout(timeout);
         }
         Ok(Self { http: builder.build()?, base, access, max_answer_bytes, intake })
+    }
+
+    /// Whether its requests have the caller's own token, so that what it refuses is refused to them.
+    pub fn is_sent_the_callers_token(&self) -> bool {
+        self.access.is_of_caller()
     }
 
     /// The backend's JSON answer; `Value::Null` for one without a body. Its memory is reserved while it is read.
@@ -192,8 +195,8 @@ impl Backend {
         made(result.ok_or(BackendError::Frames("ended without a result"))?)
     }
 
-    /// The head of a good answer, and the secrets that its body may repeat. A token of an issuer's that the backend takes no more
-    /// is replaced once: whoever answers 401 has done nothing.
+    /// The head of a good answer, and the secrets that its body may repeat. A token of an issuer's that the backend takes
+    /// no more is replaced once: whoever answers 401 has done nothing.
     async fn send(
         &self,
         caller: &Caller,
@@ -307,29 +310,6 @@ impl Backend {
     }
 }
 
-/// `response`, unless its status says that it is no good answer.
-async fn good(response: Response, request: &Request<'_>, secrets: &Secrets) -> Result<Response, BackendError> {
-    let status = response.status();
-    let has_retry_after = response.headers().contains_key(RETRY_AFTER);
-    let is_refusal = BackendError::says_not_done(status, has_retry_after, request.failed_statuses);
-    if status.is_redirection() {
-        let text = "the backend answered with a redirect".to_owned();
-        return Err(BackendError::Status { status, text, is_refusal });
-    }
-    if !status.is_success() {
-        let text = match has_type(&response, "text/html") {
-            true => "(an HTML page)".to_owned(),
-            // The status is what counts, even where its words do not arrive.
-            false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES, None).await {
-                Ok((bytes, _)) => error_text(&bytes, secrets),
-                Err(error) => format!("({error})"),
-            },
-        };
-        return Err(BackendError::Status { status, text, is_refusal });
-    }
-    Ok(response)
-}
-
 /// Reports `frames` to `progress`; the result, where one of them has it, and its bytes.
 fn tell(
     secrets: &Secrets,
@@ -345,51 +325,4 @@ fn tell(
         }
     }
     Ok(None)
-}
-
-/// Whether the answer says that it is of this type, whatever its parameters.
-fn has_type(response: &Response, wanted: &str) -> bool {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
-}
-
-/// An answer that stopped coming.
-fn broken(error: reqwest::Error) -> BackendError {
-    match error.is_timeout() {
-        true => BackendError::TimedOut(error.without_url()),
-        false => BackendError::BrokeOff(error.without_url()),
-    }
-}
-
-/// The body's first `max` bytes, and whether that is all of it. They are reserved as they come.
-async fn read_at_most(
-    response: Response,
-    max: usize,
-    mut held: Option<&mut Reservation>,
-) -> Result<(BytesMut, bool), BackendError> {
-    let mut reserve = |bytes| held.as_mut().map_or(Ok(()), |held| held.grow(bytes));
-    let length = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
-    reserve(length).map_err(JsonError::from)?;
-    let mut body = BytesMut::with_capacity(length);
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(broken)?;
-        if body.len() + chunk.len() > max {
-            body.extend_from_slice(&chunk[..max - body.len()]);
-            return Ok((body, false));
-        }
-        // The buffer doubles when it grows.
-        if body.len() + chunk.len() > body.capacity() {
-            reserve(body.capacity().max(chunk.len())).map_err(JsonError::from)?;
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok((body, true))
-}
-
-/// The backend's own words, without the secrets of the request and not too many of them.
-fn error_text(bytes: &[u8], secrets: &Secrets) -> String {
-    let mut text = secrets.removed(String::from_utf8_lossy(bytes).trim()).into_owned();
-    text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES));
-    text
 }

@@ -95,16 +95,19 @@ enum Failure {
 }
 
 impl Failure {
-    fn why(&self) -> NotLoaded {
+    /// What that says of the caller, whose own token was sent or not.
+    fn why(&self, is_callers_token: bool) -> NotLoaded {
         match self {
             Self::Call(ToolError::Backend(BackendError::Status { status, .. })) => match status.as_u16() {
+                // A token of ours that is refused says nothing of anybody.
+                401 if !is_callers_token => NotLoaded::Failed,
                 401 | 403 => NotLoaded::Denied,
                 404 => NotLoaded::NotThere,
                 _ => NotLoaded::Failed,
             },
             // What a client says of its place cannot be the name of anything.
             Self::Call(ToolError::BadParams(_)) => NotLoaded::NotThere,
-            Self::Shared(shared) => shared.why(),
+            Self::Shared(shared) => shared.why(is_callers_token),
             Self::Template(_) | Self::Call(_) | Self::TooLarge(_) => NotLoaded::Failed,
         }
     }
@@ -263,14 +266,14 @@ async fn note(changes: &dyn DataChanges, owner: &Owner, tags: &[String]) {
 impl DataLoader for Loaders {
     async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded {
         let Some(found) = self.by_name.get(loader) else { return Loaded::Nothing };
-        let (loader, _) = found;
+        let (loader, backend) = found;
         match self.try_load(found, cx).await {
             Ok(Some((kept, _))) => Loaded::Value(kept.value.clone()),
             Ok(None) => Loaded::Nothing,
             Err(failure) => {
                 tracing::warn!(loader.name = loader.name, run.id = %cx.run, "data for the prompt was not loaded");
                 let words = loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}"));
-                Loaded::Failed { words, why: failure.why() }
+                Loaded::Failed { words, why: failure.why(backend.is_sent_the_callers_token()) }
             }
         }
     }
@@ -285,10 +288,33 @@ impl DataLoader for Loaders {
             Ok(None) => Warm::Nothing,
             Err(failure) => {
                 // A backend's words may be a user's data.
-                let why = failure.why();
+                let why = failure.why(found.1.is_sent_the_callers_token());
                 tracing::debug!(loader.name = loader, ?why, "data was not loaded ahead");
                 Warm::Failed(why)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+    use crate::agent::ports::data::NotLoaded;
+    use crate::tools::ToolError;
+    use crate::tools::backend::BackendError;
+
+    #[test]
+    fn a_refused_token_says_something_of_its_user_only_where_it_is_theirs() {
+        let rows = [
+            (401_u16, true, NotLoaded::Denied),
+            (401, false, NotLoaded::Failed),
+            (403, false, NotLoaded::Denied),
+            (404, false, NotLoaded::NotThere),
+        ];
+        for (status, is_callers_token, expected) in rows {
+            let error =
+                BackendError::Status { status: status.try_into().unwrap(), text: String::new(), is_refusal: true };
+            assert_eq!(Failure::Call(ToolError::Backend(error)).why(is_callers_token), expected, "{status}");
         }
     }
 }

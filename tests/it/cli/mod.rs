@@ -1,5 +1,6 @@
 //! The command line: the real binary, run in a folder of its own.
 
+mod backend_tokens;
 mod commands;
 mod model_failures;
 mod probe;

@@ -33,8 +33,11 @@ pub struct TestApp {
     data: TempDir,
 }
 
-/// Signs a token of a user, a tenant and roles.
-type Sign = Box<dyn Fn(&str, Option<&str>, &[&str]) -> String + Send + Sync>;
+/// How long most tokens live.
+const LIFE: Duration = Duration::from_secs(600);
+
+/// Signs a token of a user, a tenant and roles, which lives so long.
+type Sign = Box<dyn Fn(&str, Option<&str>, &[&str], Duration) -> String + Send + Sync>;
 
 /// The settings of a test: its own folder for all data, a free port, and `settings` (`LLM__PROVIDER`, …) on top.
 pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
@@ -77,12 +80,12 @@ impl TestApp {
         let app = App::build(&config, &sources.assets()).await.unwrap();
         let address = app.address();
         let tokens = app.tokens();
-        let sign = move |user: &str, tenant: Option<&str>, roles: &[&str]| {
+        let sign = move |user: &str, tenant: Option<&str>, roles: &[&str], ttl: Duration| {
             let claims = Claims {
                 user: user.to_owned(),
                 tenant: tenant.map(str::to_owned),
                 roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-                ttl: Duration::from_secs(600),
+                ttl,
             };
             let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
             match tokens.sign(&claims, now) {
@@ -91,7 +94,7 @@ impl TestApp {
                 signed => signed.unwrap(),
             }
         };
-        let token = sign(ADA, None, &["USER", "ADMIN"]);
+        let token = sign(ADA, None, &["USER", "ADMIN"], LIFE);
         let (stop, stopped) = oneshot::channel();
         let stop_asked = async {
             let _ = stopped.await;
@@ -103,7 +106,12 @@ impl TestApp {
 
     /// A token for somebody else.
     pub fn token_of(&self, user: &str, tenant: Option<&str>, roles: &[&str]) -> String {
-        (self.sign)(user, tenant, roles)
+        (self.sign)(user, tenant, roles, LIFE)
+    }
+
+    /// A token without roles that lives so long.
+    pub fn token_for(&self, user: &str, tenant: Option<&str>, life: Duration) -> String {
+        (self.sign)(user, tenant, &[], life)
     }
 
     /// A URL of the product.

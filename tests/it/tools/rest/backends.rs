@@ -155,6 +155,12 @@ base_url = "http://localhost:1"
 credentials = "client_credentials"
 token_url = "http://issuer.example/token"
 headers = { Authorization = "x" }
+[backends.user]
+base_url = "http://localhost:1"
+credentials = "token_exchange"
+token_url = "https://ann:pass@issuer.example/token"
+client_id = "x"
+client_secret = "y"
 [backends.both]
 base_url = "http://localhost:1"
 api_key = "k"
@@ -169,7 +175,8 @@ headers = { Authorization = "x" }
         "backends.fixed.scope: is of use only with credentials = \"client_credentials\" or \"token_exchange\"",
         "backends.given.client_id: is required with these credentials",
         "backends.given.client_secret: is required with these credentials",
-        "backends.given.token_url: must be an https:// address without a fragment, or http:// on this machine",
+        "backends.given.token_url: must be an https:// address without a user, password or fragment, or http:// on this machine",
+        "backends.user.token_url: must be an https:// address without a user, password or fragment, or http:// on this machine",
         "backends.given.headers.Authorization: is taken by these credentials: it is of use only with \"none\" and \"static\"",
         "backend.cookie: is of use only with auth.cookie",
         "backends.both.api_key: is of use only with credentials = \"none\" or \"static\"",
@@ -185,6 +192,44 @@ headers = { Authorization = "x" }
     expected.sort();
     found.sort();
     assert_eq!(found, expected);
+}
+
+/// Two issuers could have a tenant of one name each, and one's users would be given tokens for the other's.
+#[test]
+fn a_backend_may_name_the_tenant_only_where_tenants_have_names_of_their_own() {
+    let of_issuers = |issuers: &str| {
+        format!(
+            r#"
+[auth]
+mode = "jwks"
+{issuers}
+[backends.ledger]
+base_url = "http://localhost:1"
+credentials = "client_credentials"
+token_url = "https://id.example.com/token"
+client_id = "x"
+client_secret = "y"
+scope = "rows:{{tenant}}"
+audience = "{{tenant}}"
+"#
+        )
+    };
+    let issuer = |name: &str, more: &str| {
+        format!("[auth.issuers.{name}]\nissuer = \"https://{name}.example.com\"\naudience = [\"a\"]\n{more}\n")
+    };
+    let reason = "must not name the tenant: with several issuers two tenants may have one name";
+    let refused = [format!("backends.ledger.scope: {reason}"), format!("backends.ledger.audience: {reason}")];
+    let (own, fixed) = ("issuer = \"https://own.example.com\"\naudience = \"a\"\n", "tenant = \"staff\"");
+    let rows = [
+        (issuer("one", ""), true),
+        (issuer("one", fixed) + &issuer("two", "tenant = \"partners\""), true),
+        (issuer("one", fixed) + &issuer("two", ""), false),
+        (own.to_owned() + &issuer("one", fixed), false),
+    ];
+    for (issuers, is_good) in rows {
+        let found = load(&of_issuers(&issuers)).err().unwrap_or_default();
+        assert_eq!(found, if is_good { &[][..] } else { &refused[..] }, "{issuers}");
+    }
 }
 
 #[test]

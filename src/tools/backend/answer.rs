@@ -1,0 +1,92 @@
+//! The answer of a backend as HTTP has it: its head, its body up to a bound, and the words of one that is no good.
+
+use bytes::BytesMut;
+use futures::StreamExt;
+use reqwest::Response;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+
+use super::error::BackendError;
+use super::request::Request;
+use super::secrets::Secrets;
+use crate::bounded::json::JsonError;
+use crate::bounded::memory::Reservation;
+
+/// How much of a backend's own error text the model gets to read, in bytes.
+const ERROR_TEXT_BYTES: usize = 2048;
+
+/// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
+pub(super) const MAX_ECHO_BYTES: usize = 8 * 1024;
+
+/// `response`, unless its status says that it is no good answer.
+pub(super) async fn good(
+    response: Response,
+    request: &Request<'_>,
+    secrets: &Secrets,
+) -> Result<Response, BackendError> {
+    let status = response.status();
+    let has_retry_after = response.headers().contains_key(RETRY_AFTER);
+    let is_refusal = BackendError::says_not_done(status, has_retry_after, request.failed_statuses);
+    if status.is_redirection() {
+        let text = "the backend answered with a redirect".to_owned();
+        return Err(BackendError::Status { status, text, is_refusal });
+    }
+    if !status.is_success() {
+        let text = match has_type(&response, "text/html") {
+            true => "(an HTML page)".to_owned(),
+            // The status is what counts, even where its words do not arrive.
+            false => match read_at_most(response, ERROR_TEXT_BYTES + MAX_ECHO_BYTES, None).await {
+                Ok((bytes, _)) => error_text(&bytes, secrets),
+                Err(error) => format!("({error})"),
+            },
+        };
+        return Err(BackendError::Status { status, text, is_refusal });
+    }
+    Ok(response)
+}
+
+/// Whether the answer says that it is of this type, whatever its parameters.
+pub(super) fn has_type(response: &Response, wanted: &str) -> bool {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
+}
+
+/// The error of an answer that stopped coming.
+pub(super) fn broken(error: reqwest::Error) -> BackendError {
+    match error.is_timeout() {
+        true => BackendError::TimedOut(error.without_url()),
+        false => BackendError::BrokeOff(error.without_url()),
+    }
+}
+
+/// The body's first `max` bytes, and whether that is all of it. They are reserved as they come.
+pub(super) async fn read_at_most(
+    response: Response,
+    max: usize,
+    mut held: Option<&mut Reservation>,
+) -> Result<(BytesMut, bool), BackendError> {
+    let mut reserve = |bytes| held.as_mut().map_or(Ok(()), |held| held.grow(bytes));
+    let length = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
+    reserve(length).map_err(JsonError::from)?;
+    let mut body = BytesMut::with_capacity(length);
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(broken)?;
+        if body.len() + chunk.len() > max {
+            body.extend_from_slice(&chunk[..max - body.len()]);
+            return Ok((body, false));
+        }
+        // The buffer doubles when it grows.
+        if body.len() + chunk.len() > body.capacity() {
+            reserve(body.capacity().max(chunk.len())).map_err(JsonError::from)?;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, true))
+}
+
+/// The backend's own words, without the secrets of the request and not too many of them.
+fn error_text(bytes: &[u8], secrets: &Secrets) -> String {
+    let mut text = secrets.removed(String::from_utf8_lossy(bytes).trim()).into_owned();
+    text.truncate(text.floor_char_boundary(ERROR_TEXT_BYTES));
+    text
+}

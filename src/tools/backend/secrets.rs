@@ -1,0 +1,30 @@
+//! That nothing of what a request presents comes back.
+
+use std::borrow::Cow;
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// What stands in the place of a secret that a backend repeats.
+const REDACTED: &str = "[redacted]";
+
+/// The secrets of a request, none of which may reach a model or a transcript by a backend that repeats it.
+#[derive(Clone)]
+pub(super) struct Secrets(Vec<SecretString>);
+
+impl FromIterator<SecretString> for Secrets {
+    fn from_iter<I: IntoIterator<Item = SecretString>>(secrets: I) -> Self {
+        Self(secrets.into_iter().collect())
+    }
+}
+
+impl Secrets {
+    /// `text` without them.
+    pub(super) fn removed<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.0.iter().map(ExposeSecret::expose_secret).fold(Cow::Borrowed(text), |text, secret| {
+            match text.contains(secret) {
+                true => Cow::Owned(text.replace(secret, REDACTED)),
+                false => text,
+            }
+        })
+    }
+}
