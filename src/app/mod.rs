@@ -228,6 +228,7 @@ impl App {
                 history_bytes: config.limits.history_bytes,
                 ai_sdk_version: config.server.ai_sdk_version,
                 chat_message: config.chat_message.profile.as_str().into(),
+                now_ms: parts::now_ms,
             },
             usage: store.clone(),
             usage_role: config.server.usage_role.clone(),

@@ -11,11 +11,6 @@ pub fn rfc3339(ms: i64) -> String {
     format!("{:.3}", Timestamp::from_millisecond(ms).unwrap_or_default())
 }
 
-/// The time now, in milliseconds since the epoch, by the clock of this machine.
-pub fn now_ms() -> i64 {
-    Timestamp::now().as_millisecond()
-}
-
 /// The time in such a text, in milliseconds since the epoch.
 pub fn ms_of(text: &str) -> Option<i64> {
     Timestamp::from_str(text).ok().map(Timestamp::as_millisecond)

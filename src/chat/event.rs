@@ -132,6 +132,8 @@ pub enum AgentEvent {
     Within(Box<Within>),
     /// All calls of a turn have their results.
     RoundEnded,
+    /// A limit of turns or calls is reached: the model is asked once more, to answer with what it has.
+    LimitReached,
     /// The model's suggestions; after all text, once.
     Suggested(Suggestions),
     /// How the run was carried out, a JSON object; only where its profile lets its caller see that, after all text.
@@ -142,8 +144,6 @@ pub enum AgentEvent {
     Finished {
         /// All turns together.
         usage: Usage,
-        /// Whether a limit of turns or calls had the model answer before it was done; unknown of a run that is read again.
-        at_limit: bool,
     },
     /// The run ended with calls that need an approval; artifacts have presented them.
     AwaitingApproval {
@@ -212,6 +212,7 @@ impl AgentEvent {
             | Self::Plan(_)
             | Self::Within(_)
             | Self::RoundEnded
+            | Self::LimitReached
             | Self::Suggested(_)
             | Self::Diagnosed(_)
             | Self::Observed(_) => None,
@@ -227,7 +228,7 @@ impl RunRecord {
             RunState::Completed if !self.left.is_empty() => {
                 Some(AgentEvent::AwaitingClient { usage: self.usage, calls: self.left.clone() })
             }
-            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage, at_limit: false }),
+            RunState::Completed => Some(AgentEvent::Finished { usage: self.usage }),
             RunState::AwaitingApproval => Some(AgentEvent::AwaitingApproval { usage: self.usage }),
             RunState::Failed => Some(AgentEvent::Failed(self.error.clone().unwrap_or_else(Failure::internal))),
             RunState::Cancelled => Some(AgentEvent::Cancelled),

@@ -63,6 +63,8 @@ pub struct Settings {
     pub ai_sdk_version: ai_sdk::Version,
     /// The `context_type` of whoever answers clients that keep no conversation; empty where nobody does.
     pub chat_message: Arc<str>,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: fn() -> i64,
 }
 
 /// A request, as far as protocols read one.

@@ -237,7 +237,7 @@ impl Waiting {
         let usage = match (last, found) {
             (
                 Last::End(
-                    AgentEvent::Finished { usage, .. }
+                    AgentEvent::Finished { usage }
                     | AgentEvent::AwaitingApproval { usage }
                     | AgentEvent::AwaitingClient { usage, .. },
                 ),
@@ -317,6 +317,7 @@ impl AnswerSoFar {
                 | AgentEvent::Plan(_)
                 | AgentEvent::Within(_)
                 | AgentEvent::RoundEnded
+                | AgentEvent::LimitReached
                 | AgentEvent::Diagnosed(_)
                 | AgentEvent::Observed(_) => {}
                 AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::from_payload(payload)),
@@ -369,7 +370,7 @@ mod tests {
     #[test]
     fn an_end_is_reported_before_the_store_knows_it_and_nothing_else_is_reported_as_one() {
         use RunState::{AwaitingApproval, Cancelled, Completed, Failed, Interrupted, Running};
-        let finished = || Last::End(AgentEvent::Finished { usage: Usage::default(), at_limit: false });
+        let finished = || Last::End(AgentEvent::Finished { usage: Usage::default() });
         let waits = || Last::End(AgentEvent::AwaitingApproval { usage: Usage::default() });
         let internal = || Some(ErrorBody::from_failure(&Failure::internal()));
         let resync = || Some(ErrorBody::resync());

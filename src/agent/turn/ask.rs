@@ -26,16 +26,15 @@ impl From<ProviderError> for Ended {
 }
 
 impl Turns<'_> {
-    /// The model's next turn, complete. An empty one is requested again, once; one that was cut off, refused or is
-    /// still empty is an error, its text kept.
+    /// The model's next turn, complete. An empty one is requested again, once, as one more model call of the run; one that was
+    /// cut off, refused or is still empty is an error, its text kept.
     pub(super) async fn ask_model(
         &self,
         transcript: &mut Transcript,
         request: TurnRequest<'_>,
         hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
-        // The last answer at a limit is asked for once.
-        let mut may_ask_again = request.may_call;
+        let mut may_ask_again = true;
         loop {
             let since_ms = self.now_ms();
             let (turn, mut gate) = self.answer(transcript, request, hold_ideographs).await?;
@@ -46,8 +45,9 @@ impl Turns<'_> {
                 Some(FinishReason::Stop) if turn.message.parts.iter().any(AssistantPart::is_visible) => {
                     return Ok((turn, gate));
                 }
-                Some(FinishReason::Stop) if may_ask_again => {
+                Some(FinishReason::Stop) if may_ask_again && self.may_ask_once_more(transcript) => {
                     may_ask_again = false;
+                    transcript.ledger.count_model_call();
                     log_answer(
                         transcript,
                         FailureCode::EmptyAnswer,
@@ -55,9 +55,7 @@ impl Turns<'_> {
                     );
                     continue;
                 }
-                Some(FinishReason::Stop) => {
-                    failed(FailureCode::EmptyAnswer, "The model gave an empty answer; please try again", true)
-                }
+                Some(FinishReason::Stop) => empty_answer(),
                 Some(FinishReason::Length) => {
                     failed(FailureCode::MaxTokens, "The answer was cut off at the model's length limit", false)
                 }
@@ -229,6 +227,11 @@ fn held(event: &StreamEvent) -> usize {
         StreamEvent::Replay { data, .. } => 4 * data.raw().get().len(),
         StreamEvent::ToolCallStarted { .. } | StreamEvent::Used(_) | StreamEvent::Finished { .. } => 0,
     }
+}
+
+/// The end of a run whose model says nothing.
+pub(super) fn empty_answer() -> Ended {
+    failed(FailureCode::EmptyAnswer, "The model gave an empty answer; please try again", true)
 }
 
 /// Tells the trace how an answer ended and what it took.

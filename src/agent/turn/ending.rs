@@ -53,7 +53,7 @@ impl Agent {
             Ok(()) if !transcript.pending.left.is_empty() => {
                 (RunState::Completed, AgentEvent::AwaitingClient { usage, calls: transcript.pending.left.clone() })
             }
-            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage, at_limit: transcript.at_limit }),
+            Ok(()) => (RunState::Completed, AgentEvent::Finished { usage }),
             Err(Ended::Failed(failure)) => (RunState::Failed, AgentEvent::Failed(failure)),
             Err(Ended::Stopped(StopReason::Cancelled)) => (RunState::Cancelled, AgentEvent::Cancelled),
             Err(Ended::Stopped(StopReason::OverLength)) => (RunState::Failed, AgentEvent::Failed(over_length())),

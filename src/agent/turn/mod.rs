@@ -13,6 +13,7 @@ mod ending;
 pub mod fold;
 pub mod language;
 mod ledger;
+mod limit;
 pub mod markers;
 mod messages;
 mod moves;

@@ -23,7 +23,6 @@ use crate::agent::offer::consent;
 use crate::agent::offer::profile::{OnLimit, Profile, ReplyLanguage};
 use crate::agent::offer::selection::Wanted;
 use crate::agent::ports::events::EventSink;
-use crate::agent::ports::llm::{LAST_REQUEST, SystemPrompt};
 use crate::agent::ports::store::{DecidedCall, RunStart};
 use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::caller::Caller;
@@ -235,7 +234,7 @@ impl Turns<'_> {
             diagnosis.record_request(&system, offer.defs());
         }
         self.observe_prompt(&system, &offer, transcript);
-        let max_turns = self.profile.bounds.max_turns.unwrap_or(self.agent.limits.max_turns);
+        let max_turns = self.max_turns();
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
         if let Some(decided) = decided {
@@ -259,14 +258,13 @@ impl Turns<'_> {
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
                 if max_calls != 0 && transcript.ledger.used().tool_calls > max_calls {
+                    let limit = failed(FailureCode::ToolCallLimit, "Maximum number of tool calls exceeded", false);
                     return match self.profile.bounds.on_limit {
-                        OnLimit::Fail => {
-                            Err(failed(FailureCode::ToolCallLimit, "Maximum number of tool calls exceeded", false))
-                        }
+                        OnLimit::Fail => Err(limit),
                         OnLimit::Answer => {
                             self.refuse_calls(transcript, AT_LIMIT);
                             transcript.settle("stop", self.now_ms());
-                            self.last_words(transcript, &system, &offer).await.map(|()| Flow::Done)
+                            self.last_words(transcript, (&system, &offer), limit).await.map(|()| Flow::Done)
                         }
                     };
                 }
@@ -302,9 +300,10 @@ impl Turns<'_> {
                 return Ok(Flow::Moved);
             }
         }
+        let limit = failed(FailureCode::MaxTurns, "Maximum tool-call rounds exceeded", false);
         match self.profile.bounds.on_limit {
-            OnLimit::Fail => Err(failed(FailureCode::MaxTurns, "Maximum tool-call rounds exceeded", false)),
-            OnLimit::Answer => self.last_words(transcript, &system, &offer).await.map(|()| Flow::Done),
+            OnLimit::Fail => Err(limit),
+            OnLimit::Answer => self.last_words(transcript, (&system, &offer), limit).await.map(|()| Flow::Done),
         }
     }
 
@@ -361,38 +360,6 @@ impl Turns<'_> {
             // It waits again: its result is committed with the end.
             true => Ok(Flow::Done),
         }
-    }
-
-    /// Asks the model once more, without tools, to answer with what it has.
-    async fn last_words(&self, transcript: &mut Transcript, system: &SystemPrompt, offer: &Offer) -> Result<(), Ended> {
-        transcript.messages.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
-        transcript.at_limit = true;
-        if let Some(diagnosis) = &mut transcript.diagnosis {
-            diagnosis.limit_reached();
-        }
-        let turn = transcript.turn();
-        transcript.ledger.count_model_call();
-        self.emit(AgentEvent::TurnStarted { turn });
-        metrics::turn();
-        let span = spans::agent_turn(turn);
-        let request = TurnRequest { system, tools: offer.defs(), may_call: false };
-        let nothing =
-            || failed(FailureCode::MaxTurns, "The limit of this answer is reached, and the model gave none", false);
-        let asked = within(span, self.ask_model(transcript, request, false)).await;
-        let (mut answer, mut gate) = asked.map_err(|ended| match ended {
-            Ended::Failed(failure) if failure.code == FailureCode::EmptyAnswer => nothing(),
-            ended => ended,
-        })?;
-        answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
-        transcript.end_turn();
-        if !answer.message.parts.iter().any(AssistantPart::is_visible) {
-            return Err(nothing());
-        }
-        transcript.messages.push(Message::Assistant(answer.message));
-        if let Verdict::Accepted(rest) = gate.close() {
-            self.say(transcript, rest);
-        }
-        Ok(())
     }
 
     /// Says this much of the model's text to the user, as far as it is for them.

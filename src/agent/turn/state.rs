@@ -73,8 +73,6 @@ pub(super) struct Transcript {
     pub(super) has_plans: bool,
     /// The plan that the run begins with.
     pub(super) resuming: Option<Resuming>,
-    /// Whether a limit had the model answer before it was done.
-    pub(super) at_limit: bool,
     /// The call of a tool of the loop's own that goes on: it sends nothing itself.
     pub(super) own_call: Option<ToolCallId>,
 }
@@ -137,7 +135,6 @@ impl Transcript {
             helped: Vec::new(),
             has_plans: false,
             resuming: None,
-            at_limit: false,
             own_call: None,
         }
     }

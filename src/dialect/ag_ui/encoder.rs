@@ -389,7 +389,7 @@ impl Encoder for AgUiEncoder {
                     self.write(&Event::Custom { name: event.name(), value: Custom::State(body) }, out);
                 }
             }
-            AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
+            AgentEvent::LimitReached | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => self.end_well(out),
             AgentEvent::AwaitingClient { usage: _, calls } => self.await_client(calls, out),
             AgentEvent::Failed(failure) => self.end_failed(failure.code.name(), &failure.message, out),

@@ -76,7 +76,7 @@ fn turn(turn: u32) -> AgentEvent {
 }
 
 fn done() -> AgentEvent {
-    AgentEvent::Finished { usage: Usage::default(), at_limit: false }
+    AgentEvent::Finished { usage: Usage::default() }
 }
 
 fn turn_ended(input_tokens: u64, cost: Option<u64>) -> AgentEvent {

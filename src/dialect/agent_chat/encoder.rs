@@ -93,6 +93,7 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. }
             | AgentEvent::RoundEnded
+            | AgentEvent::LimitReached
             | AgentEvent::Diagnosed(_)
             | AgentEvent::Observed(_) => {}
             AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload)),

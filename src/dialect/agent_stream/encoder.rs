@@ -279,10 +279,11 @@ impl Encoder for AgentStreamEncoder {
             | AgentEvent::CallDecided { .. }
             | AgentEvent::Payload(_)
             | AgentEvent::RoundEnded
+            | AgentEvent::LimitReached
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_) => {}
             AgentEvent::Observed(observation) => telemetry::tell(observation, None, out),
-            AgentEvent::Finished { usage, .. }
+            AgentEvent::Finished { usage }
             | AgentEvent::AwaitingApproval { usage }
             | AgentEvent::AwaitingClient { usage, .. } => {
                 self.usage = *usage;

@@ -352,8 +352,8 @@ impl Encoder for AiSdkEncoder {
                     self.standing(&standing, out);
                 }
             }
-            AgentEvent::RoundEnded | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
-            AgentEvent::Finished { usage, .. } => {
+            AgentEvent::RoundEnded | AgentEvent::LimitReached | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
+            AgentEvent::Finished { usage } => {
                 self.settle(out);
                 self.ended(*usage, "stop", out);
             }

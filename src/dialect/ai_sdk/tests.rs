@@ -80,7 +80,7 @@ fn decided(runs_as: Option<&str>) -> AgentEvent {
 }
 
 fn done() -> AgentEvent {
-    AgentEvent::Finished { usage: Usage::default(), at_limit: false }
+    AgentEvent::Finished { usage: Usage::default() }
 }
 
 #[test]
@@ -183,8 +183,7 @@ fn the_usage_of_the_runs_before_is_sent_with_the_rest() {
     let spent = Spent { usage: used(100), cost: Some(Cost { nano_usd: 500_000_000 }) };
     let usage = json!({"inputTokens": 107, "outputTokens": 2, "totalTokens": 109});
     let metadata = json!({"runId": RUN, "finishReason": "stop", "usage": usage, "costUsd": 0.5});
-    let sent =
-        chunks(Answer { spent, ..answer(Version::V5) }, &[AgentEvent::Finished { usage: used(7), at_limit: false }]);
+    let sent = chunks(Answer { spent, ..answer(Version::V5) }, &[AgentEvent::Finished { usage: used(7) }]);
     assert_eq!(sent.last(), Some(&json!({"type": "finish", "messageMetadata": metadata})));
 }
 

@@ -204,7 +204,7 @@ impl Encoder for Watching {
         if let AgentEvent::TurnEnded { cost: Some(cost), .. } = event {
             *lock(&self.progress).spent.cost.get_or_insert_default() += *cost;
         }
-        if let AgentEvent::Finished { usage, .. } | AgentEvent::AwaitingApproval { usage } = event {
+        if let AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } = event {
             let mut progress = lock(&self.progress);
             progress.spent.usage += *usage;
             progress.has_ended_well = true;

@@ -9,7 +9,7 @@ use super::frames::{Action, ActionData, Frame, MessageBody, Meta, StopReason};
 use super::words;
 use crate::chat::approval::{APPROVAL_REQUEST, APPROVE_CALL, REJECT_CALL};
 use crate::chat::artifact::Artifact;
-use crate::chat::day::{now_ms, rfc3339};
+use crate::chat::day::rfc3339;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::message::ModelOrigin;
@@ -37,11 +37,14 @@ pub(super) struct ChatMessageEncoder {
     open: Option<(String, String)>,
     model: Option<Arc<ModelOrigin>>,
     usage: Option<Usage>,
+    /// Whether a limit had the model answer before it was done.
+    at_limit: bool,
+    now_ms: fn() -> i64,
     is_over: bool,
 }
 
 impl ChatMessageEncoder {
-    pub(super) fn new(of: &RunIds, roles: Vec<String>) -> Self {
+    pub(super) fn new(of: &RunIds, roles: Vec<String>, now_ms: fn() -> i64) -> Self {
         Self {
             roles,
             run: of.run.to_string(),
@@ -54,6 +57,8 @@ impl ChatMessageEncoder {
             open: None,
             model: None,
             usage: None,
+            at_limit: false,
+            now_ms,
             is_over: false,
         }
     }
@@ -101,7 +106,7 @@ impl ChatMessageEncoder {
             let error = sentence.unwrap_or_default();
             write(out, &Frame::Error { code: code.name(), error, retryable: *retryable });
         }
-        let now = rfc3339(now_ms());
+        let now = rfc3339((self.now_ms)());
         let message = MessageBody {
             id: &format!("assistant_{}", self.run),
             role: "assistant",
@@ -125,6 +130,9 @@ impl ChatMessageEncoder {
     fn fail(&mut self, failure: &Failure, out: &mut BytesMut) {
         match failure.code {
             FailureCode::MaxTurns | FailureCode::ToolCallLimit => {
+                self.complete(StopReason::MaxRounds, Some(words::MAX_ROUNDS), Some(failure), out);
+            }
+            FailureCode::EmptyAnswer if self.at_limit => {
                 self.complete(StopReason::MaxRounds, Some(words::MAX_ROUNDS), Some(failure), out);
             }
             FailureCode::Interrupted => {
@@ -172,9 +180,10 @@ impl Encoder for ChatMessageEncoder {
                 *self.usage.get_or_insert_default() += *usage;
             }
             AgentEvent::Artifact(artifact) if artifact.kind == APPROVAL_REQUEST => self.wait(artifact),
-            AgentEvent::Finished { usage, at_limit } => {
+            AgentEvent::LimitReached => self.at_limit = true,
+            AgentEvent::Finished { usage } => {
                 self.usage = Some(*usage);
-                let reason = if *at_limit { StopReason::MaxRounds } else { StopReason::End };
+                let reason = if self.at_limit { StopReason::MaxRounds } else { StopReason::End };
                 self.complete(reason, None, None, out);
             }
             AgentEvent::AwaitingApproval { usage } => {

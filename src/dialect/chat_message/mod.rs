@@ -21,4 +21,6 @@ pub struct ChatMessage {
     pub context_type: Arc<str>,
     /// The longest `message`, in bytes; 0 means no limit.
     pub max_message_bytes: usize,
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: fn() -> i64,
 }

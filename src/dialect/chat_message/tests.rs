@@ -12,7 +12,7 @@ use crate::dialect::{Encoder, RunIds};
 fn encoded(events: &[AgentEvent], drains: bool) -> Vec<Value> {
     let of =
         RunIds { run: RunId::fresh(), conversation: ConversationId::fresh(), number: None, request: String::new() };
-    let mut encoder = ChatMessageEncoder::new(&of, Vec::new());
+    let mut encoder = ChatMessageEncoder::new(&of, Vec::new(), || 7);
     let mut out = BytesMut::new();
     encoder.opened(&mut out);
     for event in events {
@@ -29,7 +29,7 @@ fn encoded(events: &[AgentEvent], drains: bool) -> Vec<Value> {
 #[test]
 fn there_is_one_end_whatever_comes_behind_it() {
     let said = AgentEvent::TextDelta { text: "Yes.".to_owned() };
-    let ended = AgentEvent::Finished { usage: Usage::default(), at_limit: false };
+    let ended = AgentEvent::Finished { usage: Usage::default() };
     let rows = [
         (vec![said.clone(), ended], false, "end", "Yes."),
         (vec![said.clone(), AgentEvent::Cancelled], true, "cancelled", "Yes.\n\nThe answer was stopped."),

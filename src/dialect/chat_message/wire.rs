@@ -37,7 +37,8 @@ fn message() {}
 
 impl From<&Settings> for ChatMessage {
     fn from(settings: &Settings) -> Self {
-        Self { context_type: settings.chat_message.clone(), max_message_bytes: settings.message_bytes }
+        let Settings { message_bytes, chat_message, now_ms, .. } = settings;
+        Self { context_type: chat_message.clone(), max_message_bytes: *message_bytes, now_ms: *now_ms }
     }
 }
 
@@ -59,7 +60,7 @@ impl Dialect for ChatMessage {
             options: RunOptions { context, background: Some(false), ..RunOptions::default() },
             mark: "chat-message".to_owned(),
             shape: Shape::Stream,
-            reply: Box::new(Frames { roles: request.roles.to_vec() }),
+            reply: Box::new(Frames { roles: request.roles.to_vec(), now_ms: self.now_ms }),
         })
     }
 }
@@ -68,10 +69,11 @@ impl Dialect for ChatMessage {
 struct Frames {
     /// The roles of whoever reads it.
     roles: Vec<String>,
+    now_ms: fn() -> i64,
 }
 
 impl Reply for Frames {
     fn encoder(&mut self, of: RunIds, _at: Position) -> Box<dyn Encoder> {
-        Box::new(ChatMessageEncoder::new(&of, self.roles.clone()))
+        Box::new(ChatMessageEncoder::new(&of, self.roles.clone(), self.now_ms))
     }
 }

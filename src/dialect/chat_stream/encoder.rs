@@ -139,6 +139,7 @@ impl Encoder for ChatStreamEncoder {
             }
             AgentEvent::PlaceChanged { .. }
             | AgentEvent::State(_)
+            | AgentEvent::LimitReached
             | AgentEvent::Observed(_)
             | AgentEvent::Operation(_)
             | AgentEvent::Plan(_)

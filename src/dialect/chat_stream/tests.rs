@@ -37,7 +37,7 @@ fn complete(events: &[AgentEvent]) -> Value {
 }
 
 fn finished() -> AgentEvent {
-    AgentEvent::Finished { usage: Usage::default(), at_limit: false }
+    AgentEvent::Finished { usage: Usage::default() }
 }
 
 fn payload(id: &str, kind: &str, source: PayloadSource) -> AgentEvent {

@@ -144,7 +144,7 @@ fn every_end_is_one_that_this_protocol_has() {
     let whole = |reason: &str, total: u64| vec![json!(reason), json!({"total": total}), json!("[DONE]")];
     let stopped = "The server stopped while answering; please ask again";
     let rows = [
-        (AgentEvent::Finished { usage: usage(), at_limit: false }, whole("stop", 7), "an answer"),
+        (AgentEvent::Finished { usage: usage() }, whole("stop", 7), "an answer"),
         (AgentEvent::AwaitingApproval { usage: usage() }, whole("stop", 7), "the text says what waits"),
         (AgentEvent::Cancelled, whole("stop", 2), "it was stopped"),
         (failed("max_tokens"), whole("length", 2), "cut off"),

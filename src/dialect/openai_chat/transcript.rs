@@ -97,10 +97,11 @@ impl Transcript {
             | AgentEvent::Plan(_)
             | AgentEvent::Within(_)
             | AgentEvent::RoundEnded
+            | AgentEvent::LimitReached
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_)
             | AgentEvent::Observed(_) => {}
-            AgentEvent::Finished { usage, .. } | AgentEvent::AwaitingApproval { usage } => {
+            AgentEvent::Finished { usage } | AgentEvent::AwaitingApproval { usage } => {
                 self.usage = *usage;
                 tell(Piece::Finished("stop"));
             }

@@ -83,6 +83,7 @@ pub fn document(version: Version) -> Value {
         history_bytes: 0,
         ai_sdk_version: ai_sdk::Version::V5,
         chat_message: "".into(),
+        now_ms: || 0,
     };
     let (protocols, wires) = wires::routes(&settings);
     let (_, mut annotated) =

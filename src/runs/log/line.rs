@@ -130,12 +130,12 @@ pub(super) enum Line<'a> {
         event: Box<Line<'a>>,
     },
     RoundEnded,
+    LimitReached,
     #[serde(borrow)]
     Suggested(SuggestionsLine<'a>),
     Diagnosed(Cow<'a, Value>),
     Observed(Cow<'a, Observation>),
     Finished(UsageLine),
-    FinishedAtLimit(UsageLine),
     AwaitingApproval(UsageLine),
     AwaitingClient {
         usage: UsageLine,

@@ -117,11 +117,11 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 Self::Within { origin: within.origin.value(), event: Box::new(Self::from(&within.event)) }
             }
             AgentEvent::RoundEnded => Self::RoundEnded,
+            AgentEvent::LimitReached => Self::LimitReached,
             AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
             AgentEvent::Diagnosed(diagnostics) => Self::Diagnosed(Cow::Borrowed(diagnostics)),
             AgentEvent::Observed(observation) => Self::Observed(Cow::Borrowed(observation)),
-            AgentEvent::Finished { usage, at_limit: false } => Self::Finished(UsageLine::from_usage(*usage)),
-            AgentEvent::Finished { usage, at_limit: true } => Self::FinishedAtLimit(UsageLine::from_usage(*usage)),
+            AgentEvent::Finished { usage } => Self::Finished(UsageLine::from_usage(*usage)),
             AgentEvent::AwaitingApproval { usage } => Self::AwaitingApproval(UsageLine::from_usage(*usage)),
             AgentEvent::AwaitingClient { usage, calls } => Self::AwaitingClient {
                 usage: UsageLine::from_usage(*usage),
@@ -216,11 +216,11 @@ impl TryFrom<Line<'_>> for AgentEvent {
                 Self::Within(Box::new(Within { origin, event }))
             }
             Line::RoundEnded => Self::RoundEnded,
+            Line::LimitReached => Self::LimitReached,
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),
             Line::Diagnosed(diagnostics) => Self::Diagnosed(Arc::new(diagnostics.into_owned())),
             Line::Observed(observation) => Self::Observed(Box::new(observation.into_owned())),
-            Line::Finished(usage) => Self::Finished { usage: usage.into_usage(), at_limit: false },
-            Line::FinishedAtLimit(usage) => Self::Finished { usage: usage.into_usage(), at_limit: true },
+            Line::Finished(usage) => Self::Finished { usage: usage.into_usage() },
             Line::AwaitingApproval(usage) => Self::AwaitingApproval { usage: usage.into_usage() },
             Line::AwaitingClient { usage, calls } => Self::AwaitingClient {
                 usage: usage.into_usage(),
@@ -356,13 +356,13 @@ mod tests {
             (text(), json()).prop_map(|(kind, payload)| {
                 AgentEvent::Artifact(Box::new(Artifact { kind: kind.into(), payload }))
             }),
-            (any::<[u64; 4]>(), any::<bool>()).prop_map(|(tokens, at_limit)| {
-                let [input_tokens, output_tokens, cached_input_tokens, reasoning_tokens] = tokens;
+            any::<[u64; 4]>().prop_map(|[input_tokens, output_tokens, cached_input_tokens, reasoning_tokens]| {
                 let usage = Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens };
-                AgentEvent::Finished { usage, at_limit }
+                AgentEvent::Finished { usage }
             }),
             (proptest::sample::select(&FailureCode::ALL[..]), text(), any::<bool>())
                 .prop_map(|(code, message, retryable)| AgentEvent::Failed(Failure { code, message, retryable })),
+            Just(AgentEvent::LimitReached),
             Just(AgentEvent::Cancelled),
             Just(AgentEvent::Interrupted),
         ]

@@ -15,6 +15,11 @@ fn error(frames: &[Value]) -> &Value {
     &frames[at]
 }
 
+/// How it says that it did not end well.
+fn ends(frames: &[Value]) -> (&str, &str) {
+    (last(frames)["meta"]["stop_reason"].as_str().unwrap(), error(frames)["code"].as_str().unwrap())
+}
+
 fn looks(id: &str) -> crate::support::model::Script {
     calls(id, "list_categories", &json!({}))
 }
@@ -27,15 +32,31 @@ async fn a_limit_of_rounds_ends_with_an_answer_or_a_sentence() {
     assert_eq!((content(&ended), &last(&ended)["meta"]["stop_reason"]), ("As far as I got.", &json!("max_rounds")));
     assert_eq!(s.model.requests().len(), 3);
 
-    // The same for calls, also where the model then calls again, or says nothing.
-    for nothing in [turn().done(), looks("c9")] {
+    // It says nothing, and no call is left to ask again.
+    let (s, _backend) = forum_with(&bounds("answer"), &[], [looks("c1"), looks("c2"), turn().done()]).await;
+    let ended = frames(&said(&s.app, "Go").await);
+    assert_eq!(ends(&ended), ("max_rounds", "empty_answer"));
+    assert!(content(&ended).starts_with("This needed more steps"), "{ended:#?}");
+    assert_eq!(s.model.requests().len(), 3);
+
+    // The same for calls, also where the model then calls again, or says nothing, twice.
+    for (nothing, asked) in [(vec![turn().done(), turn().done()], 4), (vec![looks("c9")], 3)] {
         let calls = "bounds = { max_tool_calls = 1, on_limit = \"answer\" }";
-        let (s, _backend) = forum_with(calls, &[], [looks("c1"), looks("c2"), nothing]).await;
+        let (s, _backend) = forum_with(calls, &[], [looks("c1"), looks("c2")].into_iter().chain(nothing)).await;
         let text = said(&s.app, "Go").await;
-        let ended = frames(&text);
-        let (reason, code) = (&last(&ended)["meta"]["stop_reason"], &error(&ended)["code"]);
-        assert_eq!((reason, code), (&json!("max_rounds"), &json!("max_turns")));
-        assert_eq!((text.matches("tool_calls").count(), s.model.requests().len()), (2, 3), "{text}");
+        assert_eq!(ends(&frames(&text)), ("max_rounds", "empty_answer"), "{text}");
+        assert_eq!((text.matches("tool_calls").count(), s.model.requests().len()), (2, asked), "{text}");
+    }
+    let calls = "bounds = { max_tool_calls = 1, on_limit = \"fail\" }";
+    let (s, _backend) = forum_with(calls, &[], [looks("c1"), looks("c2")]).await;
+    assert_eq!(ends(&frames(&said(&s.app, "Go").await)), ("max_rounds", "tool_call_limit"));
+
+    // An empty answer that is asked for again is a call of a model, too.
+    for on_limit in ["answer", "fail"] {
+        let bounds = format!("bounds = {{ max_turns = 1, on_limit = \"{on_limit}\" }}");
+        let (s, _backend) = forum_with(&bounds, &[], [turn().done(), looks("c1")]).await;
+        assert_eq!(ends(&frames(&said(&s.app, "Go").await)), ("max_rounds", "max_turns"), "{on_limit}");
+        assert_eq!(s.model.requests().len(), 2, "{on_limit}");
     }
 
     let (s, _backend) = forum_with(
@@ -52,13 +73,7 @@ async fn a_limit_of_rounds_ends_with_an_answer_or_a_sentence() {
 
 /// The product over a model that gives these answers.
 async fn over(answers: impl IntoIterator<Item = Answer>) -> Scripted {
-    let model = Upstream::script(answers).await;
-    let data = tempfile::tempdir().unwrap();
-    let url = format!("{}/v1", model.url());
-    let settings =
-        [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", url.as_str()), ("CHAT_MESSAGE__PROFILE", "workflow")];
-    let app = crate::support::app::TestApp::start_in(data, &settings).await;
-    Scripted { app, model }
+    Scripted::with(&[("CHAT_MESSAGE__PROFILE", "workflow")], answers).await
 }
 
 #[tokio::test]
@@ -136,7 +151,7 @@ async fn a_client_that_leaves_stops_the_model_and_what_was_said_is_kept() {
         seen.extend_from_slice(&response.chunk().await.unwrap().unwrap());
     }
     drop(response);
-    tokio::time::timeout(Duration::from_secs(10), s.model.clients_gone(1)).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(2), s.model.clients_gone(1)).await.unwrap();
     let body = json!({"message": "Go on", "conversation_id": "c"});
     post(&s.app, &body).await.text().await.unwrap();
     assert!(Value::from(s.last_asked()).to_string().contains("Half a thought"));

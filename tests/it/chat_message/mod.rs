@@ -2,6 +2,7 @@
 
 mod endings;
 mod page;
+mod pages;
 mod refusals;
 mod turns;
 
@@ -29,7 +30,7 @@ input_schema = { type = "object", additionalProperties = false, properties = {} 
 [[tool]]
 name = "create_category"
 description = "Makes a category."
-roles = ["owner"]
+roles = ["owner", "admin"]
 request = { method = "POST", path = "/categories" }
 input_schema = { type = "object", additionalProperties = false, properties = { name = { type = "string" } } }
 

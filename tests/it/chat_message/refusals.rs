@@ -1,9 +1,11 @@
 //! What is refused before a stream: one JSON shape, with the two sentences that these clients show.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{forum, forum_with, post, post_as};
+use super::{forum_with, post};
 use crate::support::app::TestApp;
 use crate::support::model::says;
 use crate::support::process::Folder;
@@ -23,7 +25,8 @@ async fn error(response: reqwest::Response) -> (u16, String, String) {
 
 #[tokio::test]
 async fn a_body_without_a_message_is_refused_in_the_words_of_the_protocol() {
-    let (s, _backend) = forum_with("", &[("LIMITS__MESSAGE_BYTES", "1000")], []).await;
+    let (s, _backend) =
+        forum_with("", &[("LIMITS__MESSAGE_BYTES", "1000"), ("SERVER__BODY_LIMIT_BYTES", "4000")], []).await;
     let rows = [
         (json!({}), NO_MESSAGE),
         (json!({"message": null}), NO_MESSAGE),
@@ -42,8 +45,10 @@ async fn a_body_without_a_message_is_refused_in_the_words_of_the_protocol() {
         error(request.header("content-type", "application/json").body(text).send().await.unwrap()).await
     };
     assert_eq!((raw("{").await.0, raw("[]").await.1), (400, "malformed_json".to_owned()));
-    let long = json!({"message": "x".repeat(1001)});
-    assert_eq!(error(post(&s.app, &long).await).await.0, 413);
+    // Too long a message, and too long a body.
+    for long in [json!({"message": "x".repeat(1001)}), json!({"message": "x", "more": "x".repeat(4000)})] {
+        assert_eq!(error(post(&s.app, &long).await).await.0, 413);
+    }
     let get =
         s.app.http.request(Method::GET, s.app.url("/chat/message")).bearer_auth(&s.app.token).send().await.unwrap();
     assert_eq!(error(get).await.0, 405);
@@ -52,9 +57,19 @@ async fn a_body_without_a_message_is_refused_in_the_words_of_the_protocol() {
 
 #[tokio::test]
 async fn nobody_is_answered_without_a_good_token() {
-    let (s, _backend) = forum([]).await;
+    let (s, _backend) = forum_with("", &[("AUTH__LEEWAY_S", "0")], []).await;
     let body = json!({"message": "Hi"});
-    for (token, code) in [(None, "unauthenticated"), (Some("not.a.token"), "invalid_token")] {
+    let (signed, over) = (s.app.token.as_str(), s.app.token_for("ann", None, Duration::ZERO));
+    let (claims, _) = signed.rsplit_once('.').unwrap();
+    let (_, signature_of_another) = over.rsplit_once('.').unwrap();
+    let badly_signed = format!("{claims}.{signature_of_another}");
+    let rows = [
+        (None, "unauthenticated"),
+        (Some("not.a.token"), "invalid_token"),
+        (Some(badly_signed.as_str()), "invalid_token"),
+        (Some(over.as_str()), "token_expired"),
+    ];
+    for (token, code) in rows {
         let request = s.app.http.post(s.app.url("/chat/message")).json(&body);
         let request = token.into_iter().fold(request, |request, token| request.bearer_auth(token));
         let response = request.send().await.unwrap();
@@ -86,11 +101,15 @@ async fn a_tenant_can_be_demanded_and_only_a_token_names_it() {
     let (s, _backend) = forum_with("", &settings, [says("Yes.")]).await;
     let none = s.app.token_of("ann", None, &[]);
     let url = "/chat/message?org=acme&tenant=acme";
-    let request = s.app.http.post(s.app.url(url)).bearer_auth(&none).header("cookie", "tenant=acme");
+    let ask = |token: &str, tenant: &str| {
+        let request = s.app.http.post(s.app.url(url)).bearer_auth(token);
+        request.header("cookie", format!("tenant={tenant}")).header("x-tenant", tenant).header("tenant", tenant)
+    };
+    let request = ask(&none, "acme");
     let refused = error(request.json(&json!({"message": "Hi", "tenant": "acme"})).send().await.unwrap()).await;
     assert_eq!((refused.0, refused.1.as_str()), (403, "tenant_required"));
     let token = s.app.token_of("ann", Some("acme"), &[]);
-    let answered = post_as(&s.app, &token, &json!({"message": "Hi", "tenant": "other"})).await;
+    let answered = ask(&token, "other").json(&json!({"message": "Hi", "tenant": "other"})).send().await.unwrap();
     assert_eq!(answered.status(), 200);
     answered.text().await.unwrap();
     assert!(s.last_asked()[0]["content"].as_str().unwrap().contains("tenant acme"));

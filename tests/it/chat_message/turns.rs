@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::page::Page;
-use super::{content, forum, frames, kinds, last, post, post_as, said};
+use super::{content, forum, forum_over, frames, kinds, last, post, post_as, said};
 use crate::support::app::ADA;
-use crate::support::model::{calls, says, turn};
+use crate::support::model::{says, turn};
+use crate::tools::rest::answer;
 
 fn ms(value: &Value) -> i64 {
     switchboard::chat::day::ms_of(value.as_str().unwrap()).unwrap()
@@ -68,14 +68,55 @@ async fn tools_are_named_and_nothing_else_of_them_is_told() {
     assert_eq!(backend.requests().len(), 2);
 }
 
+/// A piece of a stream with a part of a call.
+fn piece(index: usize, mut call: Value) -> String {
+    call["index"] = json!(index);
+    let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null});
+    format!("data: {}\n\n", json!({"object": "chat.completion.chunk", "choices": [choice]}))
+}
+
+#[tokio::test]
+async fn calls_whose_pieces_come_in_turn_are_made_one_after_the_other() {
+    let opens = |index, id: &str| {
+        let function = json!({"name": "list_threads", "arguments": ""});
+        piece(index, json!({"id": id, "type": "function", "function": function}))
+    };
+    let more = |index, arguments: &str| piece(index, json!({"function": {"arguments": arguments}}));
+    let pieces = [
+        opens(0, "c1"),
+        more(0, "{\"category"),
+        opens(1, "c2"),
+        more(1, "{\"category_id\":"),
+        more(0, "_id\": \"one\"}"),
+        more(1, " \"two\"}"),
+    ];
+    let both = turn().raw(&pieces.concat()).finish("tool_calls");
+    let backend = |request: &crate::support::upstream::Request| answer(&json!({"at": request.path}));
+    let (s, backend) = forum_over(backend, [both, says("Two.")]).await;
+    let frames = frames(&said(&s.app, "Look").await);
+    let calls = ["tool_calls", "tool_calls", "tool_start", "tool_result", "tool_start", "tool_result"];
+    assert_eq!(kinds(&frames), [&["start"], &calls[..], &["chunk", "complete"]].concat());
+    assert_eq!(frames[2]["count"], 2);
+    let ids: Vec<&Value> = frames[3..7].iter().map(|frame| &frame["tool_use_id"]).collect();
+    assert_eq!(ids, ["c1", "c1", "c2", "c2"]);
+    let paths: Vec<String> = backend.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/api/threads/one", "/api/threads/two"]);
+    assert_eq!([s.result_of("c1"), s.result_of("c2")], [json!({"at": paths[0]}), json!({"at": paths[1]})]);
+}
+
 #[tokio::test]
 async fn arguments_that_are_none_and_tools_that_are_not_there_are_errors_for_the_model() {
+    let names = ["tenant", "author_id", "created_by_user_id", "status"];
+    let mut speaking_for_others = json!({"category_id": "x"});
+    for name in names {
+        speaking_for_others[name] = json!("other");
+    }
     let all = turn()
         .call_raw("c1", "list_categories", "")
         .call_raw("c2", "list_threads", "{no json")
         .call_raw("c3", "list_threads", "[1]")
         .call("c4", "no_such_tool", &json!({}))
-        .call("c5", "list_threads", &json!({"category_id": "x", "tenant": "other", "author_id": "me"}))
+        .call("c5", "list_threads", &speaking_for_others)
         .call("c6", "create_category", &json!({"name": "x"}))
         .done();
     let (s, backend) = forum([all, says("So.")]).await;
@@ -83,7 +124,7 @@ async fn arguments_that_are_none_and_tools_that_are_not_there_are_errors_for_the
     let results: Vec<bool> = frames.iter().filter_map(|frame| frame.get("is_error")?.as_bool()).collect();
     assert_eq!(results, [false, true, true, true, true, true]);
     let words = s.result_of("c5").to_string();
-    assert!(words.contains("tenant") && words.contains("author_id"), "{words}");
+    assert!(names.iter().all(|name| words.contains(name)), "{words}");
     assert!(s.result_of("c6").to_string().contains("unknown tool"), "what its caller may not use is not there");
     assert_eq!(backend.requests().len(), 1);
     assert_eq!(content(&frames), "So.");
@@ -91,14 +132,16 @@ async fn arguments_that_are_none_and_tools_that_are_not_there_are_errors_for_the
 
 #[tokio::test]
 async fn what_is_offered_depends_on_the_callers_roles() {
-    let (s, _backend) = forum([says("So."), says("So.")]).await;
-    let mut offered = Vec::new();
-    for roles in [&["owner"][..], &["member", "none"]] {
+    let rows: [(&[&str], bool); 5] =
+        [(&["owner"], true), (&["admin"], true), (&["member", "none"], false), (&["stranger"], false), (&[], false)];
+    let (s, _backend) = forum(rows.map(|_| says("So."))).await;
+    for (roles, expected) in rows {
         let token = s.app.token_of(ADA, Some("acme"), roles);
         post_as(&s.app, &token, &json!({"message": "Hi"})).await.text().await.unwrap();
-        offered.push(s.model.requests().last().unwrap().json()["tools"].to_string().contains("create_category"));
+        let offered = s.model.requests().last().unwrap().json()["tools"].to_string();
+        assert_eq!(offered.contains("create_category"), expected, "{roles:?}");
+        assert!(offered.contains("list_threads"), "{roles:?}");
     }
-    assert_eq!(offered, [true, false]);
 }
 
 #[tokio::test]
@@ -133,31 +176,6 @@ async fn the_prompt_knows_tenant_user_and_agent() {
         post_as(&s.app, &token, &json!({"message": "Hi", "agent_id": none})).await.text().await.unwrap();
         assert!(!s.last_asked()[0]["content"].as_str().unwrap().contains("hint"));
     }
-}
-
-#[tokio::test]
-async fn the_page_shows_it_however_the_bytes_are_cut_and_after_a_restart() {
-    let said_all = "Grüße — 漢字 \u{1f600} \"quoted\"\n\ntwo paragraphs";
-    let (s, _backend) = forum([says(said_all), calls("c1", "list_categories", &json!({})), says("Three")]).await;
-    let mut page = Page::default();
-    let text = said(&s.app, "One").await;
-    for at in 0..text.len() {
-        let mut cut = Page::default();
-        cut.read(&[&text.as_bytes()[..at], b"", &text.as_bytes()[at..]]);
-        assert_eq!((cut.messages[0].content.as_str(), &cut.bubble, cut.skipped.len()), (said_all, &None, 0), "at {at}");
-    }
-    let with_comments = text.replace("\n\ndata", "\n\n: keep-alive\n\ndata");
-    page.read(&[with_comments.as_bytes()]);
-    assert_eq!((page.messages[0].content.as_str(), page.skipped.len()), (said_all, 0));
-    let crate::support::model::Scripted { app, model } = s;
-    let data = app.stop().await;
-    let url = format!("{}/v1", model.url());
-    let settings =
-        [("LLM__PROVIDER", "openai"), ("LLM__OPENAI__BASE_URL", url.as_str()), ("CHAT_MESSAGE__PROFILE", "mine")];
-    let app = crate::support::app::TestApp::start_in(data, &settings).await;
-    page.read(&[said(&app, "Two").await.as_bytes()]);
-    assert_eq!((page.messages.len(), page.messages[1].content.as_str()), (2, "Three"));
-    assert_eq!(page.bubble, None, "nothing goes on behind the end");
 }
 
 #[tokio::test]

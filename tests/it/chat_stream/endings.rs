@@ -83,11 +83,13 @@ async fn an_answer_that_reaches_a_limit_or_is_empty_stands_and_says_so() {
     let cut = "[The answer was cut off here: it had reached its length limit.]";
     let nothing = "[The model gave no answer. Please try again.]";
     let more = "[[tool:0]]\n\n[The model had nothing more to say.]";
+    let at_limit = "[[tool:0]]\n\n[[tool:1]]\n\n[[tool:2]]\n\n[The model had nothing more to say.]";
     let call = || calls("c", "discover_trigger_types", &json!({}));
     let rows = [
         (vec![turn().text("Half an ans").finish("length")], format!("Half an ans\n\n{cut}"), "at its limit"),
         (vec![turn().done(), turn().done()], nothing.to_owned(), "empty, and empty again"),
         (vec![call(), turn().done(), turn().done()], more.to_owned(), "empty after a good call"),
+        (vec![call(), call(), call(), turn().done()], at_limit.to_owned(), "empty when all turns are used up"),
     ];
     for (turns, expected, reason) in rows {
         let kh = Kh::playing(turns.into_iter().chain([says("Better.")])).await;

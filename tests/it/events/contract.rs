@@ -89,7 +89,7 @@ pub fn text(text: impl Into<String>) -> AgentEvent {
 
 /// The end of a run that went well.
 pub fn finished() -> AgentEvent {
-    AgentEvent::Finished { usage: Usage { input_tokens: 7, ..Usage::default() }, at_limit: false }
+    AgentEvent::Finished { usage: Usage { input_tokens: 7, ..Usage::default() } }
 }
 
 /// Events that no log may merge.

@@ -366,7 +366,7 @@ pub async fn watching_is_told_to_the_owner_and_ends_are_told_to_the_watcher(data
     // Three seconds later, by the database's own clock.
     database.ask(&format!("UPDATE runs SET lease_until = lease_until - 3000 WHERE id = '{run}' RETURNING id")).await;
     let gone = RunId::fresh();
-    let finished = AgentEvent::Finished { usage: switchboard::chat::stream::Usage::default(), at_limit: false };
+    let finished = AgentEvent::Finished { usage: switchboard::chat::stream::Usage::default() };
     let told = [
         EndedRun { run: gone, end: AgentEvent::Cancelled, last_event_id: None },
         EndedRun { run, end: finished, last_event_id: Some(9) },

@@ -211,6 +211,7 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::Plan(_)
         | AgentEvent::Within(_)
         | AgentEvent::RoundEnded
+        | AgentEvent::LimitReached
         | AgentEvent::Suggested(_)
         | AgentEvent::Diagnosed(_)
         | AgentEvent::Observed(_)

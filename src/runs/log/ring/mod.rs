@@ -325,6 +325,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
         | AgentEvent::RoundEnded
+        | AgentEvent::LimitReached
         | AgentEvent::Finished { .. }
         | AgentEvent::AwaitingApproval { .. }
         | AgentEvent::Cancelled

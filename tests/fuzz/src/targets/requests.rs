@@ -46,7 +46,7 @@ pub fn chat_stream(input: &[u8]) {
 }
 
 pub fn chat_message(input: &[u8]) {
-    let dialect = ChatMessage { context_type: "forum".into(), max_message_bytes: MESSAGE_BYTES };
+    let dialect = ChatMessage { context_type: "forum".into(), max_message_bytes: MESSAGE_BYTES, now_ms: || 0 };
     let _ = dialect.parse(input).map_err(checked);
 }
 
