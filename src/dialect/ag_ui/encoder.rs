@@ -292,7 +292,8 @@ impl AgUiEncoder {
             {
                 let known_as = self.calls.known_as(id.as_str());
                 self.calls.take_back(&known_as);
-                self.result(&known_as, if result.is_empty() { NOT_MADE } else { result }, out);
+                let is_untold = *fate == CallFate::NotRun && result.is_empty();
+                self.result(&known_as, if is_untold { NOT_MADE } else { result }, out);
             }
             _ => {}
         }

@@ -207,9 +207,10 @@ impl Calls {
 
     /// A call does not wait any more, and nobody can decide it.
     pub(super) fn take_back(&mut self, id: &str) {
-        self.held.retain(|held| held.id != id);
+        let known_as = self.known_as(id).to_owned();
+        self.held.retain(|held| held.id != known_as);
         for call in self.open.iter_mut().filter(|call| call.id == id && matches!(call.stage, Stage::Held)) {
-            call.stage = Stage::Called;
+            call.stage = if known_as == id { Stage::Called } else { Stage::CalledAs(known_as.clone()) };
         }
     }
 
