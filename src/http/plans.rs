@@ -42,7 +42,7 @@ pub(super) struct PlanBody {
     /// The call that has done so.
     call_id: String,
     objective: String,
-    /// `draft`, `held`, `executing`, `completed`, `completed_with_errors`, `failed` or `cancelled`.
+    /// `draft`, `held`, `executing`, `paused`, `completed`, `completed_with_errors`, `failed` or `cancelled`.
     status: &'static str,
     /// `auto_execute`, `draft_only` or `agent_review`.
     mode: &'static str,
@@ -77,7 +77,7 @@ struct StepBody {
     tools: Vec<String>,
     /// The steps whose results it needs.
     needs: Vec<u32>,
-    /// `pending`, `executing`, `completed`, `failed`, `skipped` or `cancelled`.
+    /// `pending`, `executing`, `awaiting_approval`, `completed`, `failed`, `skipped` or `cancelled`.
     status: &'static str,
     /// Arguments for its tools, and what else the model says of it.
     metadata: Map<String, Value>,
@@ -92,7 +92,7 @@ struct ExecutionBody {
     step: Option<u32>,
     name: String,
     task: String,
-    /// `executing`, `completed`, `failed` or `cancelled`.
+    /// `executing`, `awaiting_approval`, `completed`, `failed` or `cancelled`.
     status: &'static str,
     success: bool,
     /// `read_only` or `read_write`.
@@ -195,19 +195,19 @@ pub(super) async fn get(
     Ok(Json(PlanBody::from_record(found.ok_or_else(no_such_plan)?)))
 }
 
-/// 204 when a plan that waited is not carried out any more.
+/// 204 when a plan that waited, or was paused, is not carried out any more.
 #[utoipa::path(
     delete,
     path = "/v1/agent/plans/{plan_id}",
     operation_id = "dropPlan",
     tag = "Plans",
-    summary = "Drop a plan that waits",
-    description = "It is kept as cancelled and cannot be carried out any more.",
+    summary = "Drop a plan that waits or is paused",
+    description = "It is kept as cancelled and is not carried out any more, nor are its calls made that wait for a person.",
     params(("plan_id" = String, Path, description = "A plan of the caller's.")),
     responses(
         (status = 204, description = "It is dropped."),
         (status = 404, description = "`not_found`: there is no such plan, or it is another's."),
-        (status = 409, description = "`already_decided`: it does not wait."),
+        (status = 409, description = "`already_decided`: it neither waits nor is paused."),
     ),
 )]
 pub(super) async fn drop_waiting(

@@ -99,8 +99,14 @@ class Answer extends HTMLElement {
       case "plan_held":
       case "plan_paused":
       case "plan_resumed":
+        this.addPlan(data.plan);
+        break;
       case "plan_finished":
         this.addPlan(data.plan);
+        // What still waits of it waits for nobody any more.
+        for (const asking of document.querySelectorAll("sb-approval")) {
+          if (asking.approval?.origin?.plan_id === data.plan.id && asking.state === "waiting") asking.state = "rejected";
+        }
         break;
       case "step_started":
       case "step_paused":
