@@ -194,6 +194,7 @@ impl App {
             sessions: store.clone(),
             labeller: config.jobs().title,
             places: store.clone(),
+            plans: store.clone(),
             settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
         };

@@ -1,6 +1,8 @@
 //! Deciding a call that waits: its user goes on with it in a new run, and another user with the role lets it through or
 //! turns it down.
 
+use std::sync::Arc;
+
 use super::reading::Attached;
 use super::request::Request;
 use super::task::{OwnedQuestion, RequestedRun};
@@ -79,7 +81,8 @@ impl Runs {
         let context_type = found.ok_or(BeginError::NoSuchApproval)?.context_type;
         let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &options)?;
         if decision.approve {
-            self.may_go_on(&approval, view.state, &profile, &caller)?;
+            let maker = self.maker(&caller, &approval).await.map_err(BeginError::from)?;
+            self.may_go_on(&approval, view.state, maker.as_ref().unwrap_or(&profile), &caller)?;
         }
         let conversation = approval.conversation;
         let question = OwnedQuestion::Decided { approval: id, decision };
@@ -87,6 +90,13 @@ impl Runs {
             .begin(caller, RequestedRun { conversation, is_first: false, question, options, profile, model, request })
             .await?;
         Ok(Decided::GoesOn(attached))
+    }
+
+    /// Who makes the plan of a call, wherever it has moved its conversation.
+    async fn maker(&self, caller: &Caller, approval: &Approval) -> Result<Option<Arc<Profile>>, StoreError> {
+        let Some(plan) = approval.origin.and_then(|origin| origin.plan) else { return Ok(None) };
+        let made_at = self.plans.made_at(&caller.owner, plan).await?;
+        Ok(made_at.and_then(|context_type| self.agent.profiles.of_type(&context_type)))
     }
 
     /// Whether `caller` may go on with a call of their own, or another user has to let it through before. Where the

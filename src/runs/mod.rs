@@ -39,6 +39,7 @@ use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::places::PlaceStore;
+use crate::agent::ports::plans::PlanRecords;
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
@@ -87,6 +88,7 @@ pub struct Runs {
     leases: Arc<dyn Leases>,
     log: Arc<dyn EventLog>,
     places: Arc<dyn PlaceStore>,
+    plans: Arc<dyn PlanRecords>,
     settings: Settings,
     starts: Starts,
     seats: Arc<Seats>,
@@ -127,6 +129,8 @@ pub struct Parts {
     pub labeller: Helper,
     /// Where conversations are.
     pub places: Arc<dyn PlaceStore>,
+    /// Where plans are.
+    pub plans: Arc<dyn PlanRecords>,
     /// The rules.
     pub settings: Settings,
     /// How often users may begin runs.
@@ -137,7 +141,7 @@ impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
         let Parts { agent, store, approvals, leases, log, summaries, summariser, .. } = parts;
-        let Parts { sessions, labeller, places, settings, starts, .. } = parts;
+        let Parts { sessions, labeller, places, plans, settings, starts, .. } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -162,6 +166,7 @@ impl Runs {
             leases,
             log,
             places,
+            plans,
             seats: Seats::new(settings.bounds.readers_per_run),
             settings,
             starts,

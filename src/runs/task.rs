@@ -208,6 +208,7 @@ impl Task {
             error,
             answer: None,
             approvals: &[],
+            paused: None,
             left: &[],
             state_left: StateLeft::default(),
             last_event_id: self.live.next_id(),

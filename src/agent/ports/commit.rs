@@ -6,6 +6,7 @@ use crate::chat::approval::Approval;
 use crate::chat::clarification::Clarification;
 use crate::chat::cost::Cost;
 use crate::chat::failure::Failure;
+use crate::chat::ids::PlanId;
 use crate::chat::message::Message;
 use crate::chat::payload::Payload;
 use crate::chat::place::Place;
@@ -70,6 +71,8 @@ pub struct RunEnd<'a> {
     pub answer: Option<&'a Answer>,
     /// The calls that wait for a decision; only with [`RunState::AwaitingApproval`].
     pub approvals: &'a [Approval],
+    /// The plan that waits with it; only with [`RunState::AwaitingApproval`].
+    pub paused: Option<PlanId>,
     /// The calls that are left to its client; only with [`RunState::Completed`].
     pub left: &'a [ToolCall],
     /// What it leaves of the state of its conversation.

@@ -72,6 +72,12 @@ pub trait PlanRecords: Send + Sync {
         most: u32,
     ) -> Result<Vec<PlanRecord>, StoreError>;
 
+    /// The kind of screen whose assistant makes the owner's plan; `None` where that is not noted, or there is none of that id.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn made_at(&self, owner: &Owner, plan: PlanId) -> Result<Option<String>, StoreError>;
+
     /// Drops the owner's plan that waits, which is cancelled then; whether it has waited, `None` where there is none.
     ///
     /// # Errors

@@ -240,7 +240,7 @@ impl Turns<'_> {
         let of = (self.cx.run, self.cx.conversation);
         let origin = match self.role {
             Role::Answers => None,
-            Role::Helps(Helping { waits_as, .. }) => waits_as,
+            Role::Helps(Helping { origin, .. }) => origin,
         };
         let wanted = consent::Wanted { call, origin, input, arguments, definition: self.definition(offer, call) };
         let approval = consent::ask(of, wanted, consent, now_ms, life_ms);

@@ -102,8 +102,10 @@ pub(super) enum Role<'a> {
 pub(super) struct Helping<'a> {
     /// The turn that has asked for it, as it is noted before a write.
     pub(super) noted: &'a Unfinished,
-    /// Whose calls wait for a person where they need one; `None` where they cannot.
-    pub(super) waits_as: Option<CallOrigin>,
+    /// Who makes its calls; `None` where it makes none.
+    pub(super) origin: Option<CallOrigin>,
+    /// Whether they wait for a person where they need one.
+    pub(super) may_wait: bool,
 }
 
 /// The request of one model call.
@@ -136,7 +138,7 @@ pub(super) struct Turns<'a> {
     pub(super) deadline: Option<Instant>,
     pub(super) cx: ToolContext<'a>,
     pub(super) details: bool,
-    /// Whether a plan may wait for a person in the middle.
+    /// Whether a plan that begins here may wait for a person in the middle.
     pub(super) may_pause: bool,
     /// What the turn before was about.
     pub(super) recap: Option<&'a Recap>,

@@ -151,7 +151,8 @@ impl Agent {
         let (approvals, left) = (transcript.pending.approvals.as_slice(), transcript.pending.left.as_slice());
         let names = transcript.names.new_ones();
         let state_left = StateLeft { names: &names, ..transcript.about.left() };
-        let end = RunEnd { state, error, answer, approvals, left, state_left, last_event_id };
+        let paused = transcript.pending.paused.as_ref().map(|paused| paused.plan);
+        let end = RunEnd { state, error, answer, approvals, paused, left, state_left, last_event_id };
         let recording = self.store.finish_run(run, transcript.uncommitted(), end);
         timeout(RECORD_LIMIT, recording).await.unwrap_or_else(|late| Err(StoreError::Unavailable(late.into())))
     }

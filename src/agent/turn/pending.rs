@@ -6,12 +6,14 @@ use std::sync::atomic::AtomicUsize;
 use crate::agent::ports::plans::TakenPlan;
 use crate::agent::ports::store::DecidedCall;
 use crate::chat::approval::Approval;
-use crate::chat::ids::ToolCallId;
+use crate::chat::ids::{PlanId, ToolCallId};
 use crate::chat::plan::PlanEvent;
 use crate::chat::tool::{ToolCall, ToolOutput};
 
 /// A plan that waits for a person.
 pub(super) struct Paused {
+    /// Its id.
+    pub(super) plan: PlanId,
     /// As it is told.
     pub(super) told: PlanEvent,
     /// The call that carries it out.
@@ -26,8 +28,19 @@ pub(super) struct Resuming {
     pub(super) taken: Option<TakenPlan>,
     /// The decision on a call of it.
     pub(super) decided: DecidedCall,
-    /// Whether the conversation has left the kind of screen whose assistant makes the plan, and goes on elsewhere.
-    pub(super) is_elsewhere: bool,
+    /// Where the assistant is that makes the plan.
+    pub(super) maker: Maker,
+}
+
+/// Where the assistant is that makes a plan which goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// Where the run begins.
+    Here,
+    /// The conversation has left its kind of screen, and goes on elsewhere.
+    Elsewhere,
+    /// It is not there any more, or not for this caller.
+    Gone,
 }
 
 impl Resuming {
@@ -38,7 +51,7 @@ impl Resuming {
 
     /// Whether another assistant than that of this kind of screen has to go on with it first.
     pub(super) fn is_made_elsewhere(&self, context_type: &str) -> bool {
-        self.is_elsewhere && self.made_at() != Some(context_type)
+        self.maker == Maker::Elsewhere && self.made_at() != Some(context_type)
     }
 }
 

@@ -14,7 +14,7 @@ use super::context::{Agent, Ended, Flow, Role, TurnRequest, Turns, failed, store
 use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
-use super::pending::Resuming;
+use super::pending::{Maker, Resuming};
 use super::state::{Open, Transcript};
 use super::steps::Leave;
 use super::stop::{Stop, StopReason};
@@ -222,7 +222,7 @@ impl Turns<'_> {
         let offer = Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
         let mut offer = offer.with_own(self.own_tools());
         if let Some(resuming) = resuming {
-            let is_elsewhere = resuming.is_elsewhere;
+            let is_elsewhere = resuming.maker == Maker::Elsewhere;
             match self.resume_first(resuming, transcript, &mut offer).await? {
                 Flow::Done if transcript.pending.is_for_a_person() => return Ok(Flow::Done),
                 Flow::Done if !is_elsewhere => {}

@@ -2,7 +2,7 @@
 //! for any model.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
@@ -88,6 +88,13 @@ pub(super) struct Shared {
     names: Names,
     /// How many of them wait for a person.
     held: Arc<AtomicUsize>,
+}
+
+impl Shared {
+    /// That many calls wait no more.
+    pub(super) fn wait_no_more(&self, calls: usize) {
+        self.held.fetch_sub(calls, Ordering::Relaxed);
+    }
 }
 
 /// The turn that has not been committed yet.
@@ -331,7 +338,7 @@ impl Transcript {
         self.pending.others_wait = false;
         let held = std::mem::take(&mut self.pending.held);
         self.answer_instead(&held, &consent::withdrawn());
-        if let Some(Paused { call, otherwise, told: _ }) = self.pending.paused.take() {
+        if let Some(Paused { call, otherwise, .. }) = self.pending.paused.take() {
             self.answer_instead(&[call], &otherwise);
         }
     }

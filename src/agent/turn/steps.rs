@@ -54,8 +54,8 @@ impl Turns<'_> {
         };
         match (self.checked(call), policy.consent, leave) {
             (Step::Make(_), consent @ (Consent::User | Consent::Role { .. }), Leave::Needed) => match self.role {
-                Role::Answers | Role::Helps(Helping { waits_as: Some(_), .. }) => Step::Hold(consent),
-                Role::Helps(Helping { waits_as: None, .. }) => Step::Answer(ToolOutput::not_made(
+                Role::Answers | Role::Helps(Helping { may_wait: true, .. }) => Step::Hold(consent),
+                Role::Helps(Helping { may_wait: false, .. }) => Step::Answer(ToolOutput::not_made(
                     "this call needs the approval of a person, who cannot be asked here; the assistant that answers the user has \
                      to make it itself",
                 )),

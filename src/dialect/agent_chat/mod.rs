@@ -178,7 +178,7 @@ impl AgentChat {
     /// The body's mistakes, in words for its sender.
     pub fn decode_options(&self, body: &[u8]) -> Result<RunOptions, DecodeError> {
         if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(RunOptions::default());
+            return Ok(RunOptions { may_pause: true, ..RunOptions::default() });
         }
         let text = json::object(body)?;
         let mut errors = Vec::new();

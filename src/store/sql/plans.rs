@@ -43,7 +43,7 @@ const NOT_BEGUN: &str = "the run ended before it began";
 const NOT_LET_THROUGH: &str = "a call of it was not let through";
 
 /// What is said of a call that waited for a person when its plan ended.
-const PLAN_ENDED: &str = "\"its plan has ended\"";
+pub(super) const PLAN_ENDED: &str = "\"its plan has ended\"";
 
 /// The same when its step failed.
 const STEP_ENDED: &str = "\"its step has failed\"";
@@ -98,6 +98,10 @@ impl PlanRecords for SqlStore {
         most: u32,
     ) -> Result<Vec<PlanRecord>, StoreError> {
         attempt("list plans", self.try_plans(&owner.into(), conversation, most)).await
+    }
+
+    async fn made_at(&self, owner: &Owner, plan: PlanId) -> Result<Option<String>, StoreError> {
+        attempt("find who makes a plan", self.try_made_at(&owner.into(), plan)).await
     }
 
     async fn drop_plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<bool>, StoreError> {
@@ -225,6 +229,15 @@ impl SqlStore {
         Ok(Some(TakenPlan { plan: record.plan, context_type, agents }))
     }
 
+    async fn try_made_at(&self, scope: &Scope, plan: PlanId) -> Result<Option<String>, Fault> {
+        let made_at: Option<(Option<String>,)> =
+            query("SELECT context_type FROM plans WHERE tenant = $1 AND user_id = $2 AND id = $3")
+                .bind((scope, plan.to_string()))
+                .fetch_optional(&mut self.database.reading(Reach::User(scope)).await?)
+                .await?;
+        Ok(made_at.and_then(|(name,)| name).map(|name| original(&name).into_owned()))
+    }
+
     async fn try_drop_plan(&self, scope: &Scope, plan: PlanId) -> Result<Option<bool>, Fault> {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
         let dropped = query(
@@ -234,17 +247,24 @@ impl SqlStore {
         let now = self.clock.now_ms();
         let mut dropped = dropped.bind((now, scope, plan.to_string())).execute(&mut transaction).await?;
         if dropped == 0 {
-            // The model reads of them in the next message.
-            query(
-                "UPDATE approvals SET state = 'rejected', decided_at = $4, comment = $5
-                 WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND state IN ('pending', 'granted')
-                     AND decided_in IS NULL
-                     AND EXISTS (SELECT 1 FROM plans p WHERE p.id = $3 AND p.status = 'paused')",
+            let paused: Option<String> = query(
+                "SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND id = $3 AND status = 'paused' @for_update",
             )
-            .bind((scope, plan.to_string(), now, PLAN_ENDED))
-            .execute(&mut transaction)
+            .bind((scope, plan.to_string()))
+            .fetch_optional_value(&mut transaction)
             .await?;
-            dropped = u64::from(end_paused(&mut transaction, scope, plan, RunState::Cancelled, now).await?);
+            if paused.is_some() {
+                // The model reads of them in the next message.
+                query(
+                    "UPDATE approvals SET state = 'rejected', decided_at = $4, comment = $5
+                     WHERE tenant = $1 AND user_id = $2 AND plan_id = $3 AND state IN ('pending', 'granted')
+                         AND decided_in IS NULL",
+                )
+                .bind((scope, plan.to_string(), now, PLAN_ENDED))
+                .execute(&mut transaction)
+                .await?;
+                dropped = u64::from(end_paused(&mut transaction, scope, plan, RunState::Cancelled, now).await?);
+            }
         }
         let found: Option<String> = query("SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND id = $3")
             .bind((scope, plan.to_string()))
@@ -311,23 +331,35 @@ impl SqlStore {
     }
 }
 
-/// Ends what a run has begun and not ended itself.
-pub(super) fn end_with_run(batch: &mut Batch, scope: &Scope, run: RunId, state: RunState, now: i64) {
+/// Ends what a run has begun and not ended itself. The plan that is `paused` waits for a person with its run.
+pub(super) fn end_with_run(
+    batch: &mut Batch,
+    scope: &Scope,
+    run: RunId,
+    (state, paused): (RunState, Option<PlanId>),
+    now: i64,
+) {
     let (is_cancelled, ended) = match state {
         RunState::Cancelled => (1, PlanStatus::Cancelled),
-        // It waits, and a plan that is carried out waits with it.
-        RunState::AwaitingApproval => {
-            let pause = batch.say(
-                "UPDATE plans SET status = 'paused'
-                 WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
-            );
-            pause.bind((scope, run.to_string()));
-            return;
-        }
-        RunState::Queued | RunState::Running | RunState::Completed | RunState::Failed | RunState::Interrupted => {
-            (0, PlanStatus::Failed)
-        }
+        RunState::Queued
+        | RunState::Running
+        | RunState::AwaitingApproval
+        | RunState::Completed
+        | RunState::Failed
+        | RunState::Interrupted => (0, PlanStatus::Failed),
     };
+    if let Some(plan) = paused {
+        let pause = batch.say(
+            "UPDATE plans SET status = 'paused'
+             WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND id = $4 AND status = 'executing'",
+        );
+        pause.bind((scope, run.to_string(), plan.to_string()));
+    }
+    // Plans are locked first, before what belongs to them, wherever they change.
+    let hold = batch.say(
+        "SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing' @for_update",
+    );
+    hold.bind((scope, run.to_string()));
     let steps = batch.say(
         "UPDATE plan_steps SET
              status = CASE WHEN $4 = 1 THEN 'cancelled' WHEN status = 'pending' THEN 'skipped' ELSE 'failed' END,
@@ -339,10 +371,16 @@ pub(super) fn end_with_run(batch: &mut Batch, scope: &Scope, run: RunId, state: 
     steps.bind((scope, run.to_string(), is_cancelled, NOT_BEGUN, NOT_LET_THROUGH, UNKNOWN, ENDED));
     let work = batch.say(
         "UPDATE executions SET status = $4, error = $5
-         WHERE tenant = $1 AND user_id = $2 AND status IN ('executing', 'awaiting_approval') AND (run_id = $3 OR plan_id IN (
-             SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'))",
+         WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing'",
     );
     work.bind((scope, run.to_string(), ended.name(), ENDED));
+    // Those that wait may be of an earlier run of the plan.
+    let waiting = batch.say(
+        "UPDATE executions SET status = $4, error = $5
+         WHERE tenant = $1 AND user_id = $2 AND status = 'awaiting_approval' AND plan_id IN (
+             SELECT id FROM plans WHERE tenant = $1 AND user_id = $2 AND run_id = $3 AND status = 'executing')",
+    );
+    waiting.bind((scope, run.to_string(), ended.name(), ENDED));
     let calls = batch.say(
         "UPDATE approvals SET state = 'rejected', decided_at = $4, decided_in = $3, comment = $5
          WHERE tenant = $1 AND user_id = $2 AND state IN ('pending', 'granted') AND decided_in IS NULL AND plan_id IN (
@@ -373,7 +411,7 @@ pub(super) async fn end_paused(
     .await?;
     let Some(run) = run else { return Ok(false) };
     let mut batch = Batch::default();
-    end_with_run(&mut batch, scope, RunId::parse(&run).map_err(RecordError::from)?, state, now);
+    end_with_run(&mut batch, scope, RunId::parse(&run).map_err(RecordError::from)?, (state, None), now);
     batch.run(connection).await?;
     Ok(true)
 }

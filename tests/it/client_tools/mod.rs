@@ -206,6 +206,7 @@ impl Desk {
             sessions: store.clone(),
             labeller: Helper::Off,
             places: store.clone(),
+            plans: store.clone(),
             settings,
             starts: Starts::new(None, None),
         };

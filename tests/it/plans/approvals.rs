@@ -232,9 +232,17 @@ async fn a_sub_agent_goes_on_with_all_that_it_knows() {
     let shown: Vec<Value> = of_event(&frames, "approval_request").into_iter().cloned().collect();
     let frames = decide(&s, &shown[0], "reject").await;
     assert_eq!((of_event(&frames, "plan_paused").len(), s.model.requests().len()), (1, 2));
-    decide(&s, &shown[1], "approve").await;
+    let frames = decide(&s, &shown[1], "approve").await;
     assert_eq!(writes(&backend), ["DELETE /api/things/t2"]);
     assert_eq!(read(&s)["status"], "executed", "{}", read(&s));
+    let plan = kept(&s, &frames).await;
+    let results = &plan["steps"][0]["result"];
+    assert_eq!(
+        (&results["toolResults"][0]["success"], &results["toolResults"][1]["success"]),
+        (&json!(false), &json!(true))
+    );
+    assert!(results["errors"][0].as_str().unwrap().contains("turned this call down"), "{results:#}");
+    assert_eq!(plan["executions"][0]["calls"][0]["fate"], "not_run");
     assert!(s.model.requests()[2].json().to_string().contains("turned down the call of erase"));
 }
 
@@ -254,7 +262,10 @@ async fn what_ends_a_plan_that_waits_takes_its_calls_along() {
     assert_eq!(states(&kept(&s, &frames).await), ["completed", "cancelled", "cancelled"]);
     s.app.post(&json!({"message": "And?", "context_type": "mine", "conversation_id": "c"})).await.text().await.unwrap();
     let asked = s.last_asked().last().unwrap()["content"].to_string();
-    assert!(asked.contains("the call of erase was turned down"), "{asked}");
+    assert!(
+        asked.contains("the call of erase was not made, since its plan has ended") && !asked.contains("Their words"),
+        "{asked}"
+    );
 
     // Another step fails, without which it cannot go on.
     let fails =
@@ -357,7 +368,7 @@ async fn the_ai_sdk_asks_for_the_call_of_a_plan_and_goes_on_in_the_same_message(
 }
 
 /// The product once more, with what is there by now.
-async fn again(data: TempDir, model: Upstream, backend: &Upstream) -> Scripted {
+pub async fn again(data: TempDir, model: Upstream, backend: &Upstream) -> Scripted {
     let app = started(data, (&model, &format!("{}/api", backend.url())), &[READABLE]).await;
     Scripted { app, model }
 }

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::approvals::{decide, decide_as, erase, get, kept, of_type, post, states, writes};
+use super::approvals::{again, decide, decide_as, erase, get, kept, of_type, post, states, writes};
 use super::{READABLE, TOOLS, desk, of_event, plans, read, things, told};
-use crate::support::model::{Scripted, calls, says};
+use crate::support::app::ADA;
+use crate::support::frames;
+use crate::support::model::{Script, Scripted, calls, says, turn};
 use crate::support::upstream::Upstream;
 use crate::tools::rest::{Setup, answer};
 
@@ -34,10 +36,15 @@ instructions = ["project.md"]
 tools = ["look"]
 "#;
 
-async fn desk_with_more(turns: impl IntoIterator<Item = crate::support::model::Script>) -> (Scripted, Upstream) {
+async fn desk_with_more(turns: impl IntoIterator<Item = Script>) -> (Scripted, Upstream) {
+    desk_of("[plan]\n", turns).await
+}
+
+/// The same with this in the profile that makes plans.
+async fn desk_of(profile: &str, turns: impl IntoIterator<Item = Script>) -> (Scripted, Upstream) {
     let tools = format!("{TOOLS}{MORE}");
     let mut setup = Setup::of(&tools);
-    setup.profile = "[plan]\n";
+    setup.profile = profile;
     setup.settings = vec![READABLE];
     setup.files.extend([("profiles/project.toml", PROJECT), ("prompts/project.md", "You are in a project.")]);
     setup
@@ -52,14 +59,18 @@ fn shown_of(frames: &[crate::support::frames::Frame]) -> Vec<Value> {
     of_event(frames, "approval_request").into_iter().cloned().collect()
 }
 
-#[tokio::test]
-async fn a_plan_that_has_moved_its_conversation_goes_on_with_the_assistant_that_makes_it() {
-    let moves = json!([
+/// Moves the conversation, and erases something at the new place.
+fn moves() -> Value {
+    json!([
         {"type": "action", "tools": ["found"], "arguments": {"name": "Garden"}},
         {"type": "action", "tools": ["erase"], "arguments": {"id": "t1"}, "depends_on": [1]},
         {"type": "action", "tools": ["save"], "arguments": {"title": "x"}, "depends_on": [2]},
-    ]);
-    let (s, backend) = desk_with_more([plans(&moves), says("All is there.")]).await;
+    ])
+}
+
+#[tokio::test]
+async fn a_plan_that_has_moved_its_conversation_goes_on_with_the_assistant_that_makes_it() {
+    let (s, backend) = desk_with_more([plans(&moves()), says("All is there.")]).await;
     let frames = told(&s.app, "Go").await;
     assert_eq!(of_event(&frames, "place_changed").len(), 1, "{frames:#?}");
     let frames = decide(&s, &shown_of(&frames)[0], "approve").await;
@@ -160,4 +171,78 @@ async fn an_answer_behind_a_rejection_is_given_again_without_the_plan() {
     let results = asked.iter().rfind(|message| message["role"] == "tool").unwrap();
     assert!(results["content"].as_str().unwrap().contains("turned this call down"), "{asked:#?}");
     assert_eq!(writes(&backend), ["POST /api/things"]);
+}
+
+#[tokio::test]
+async fn a_plan_ends_where_whoever_decides_may_not_use_the_assistant_that_makes_it() {
+    let (s, backend) = desk_of("roles = [\"PLANNER\"]\n[plan]\n", [plans(&moves()), says("It has ended.")]).await;
+    let planner = s.app.token_of(ADA, None, &["USER", "PLANNER"]);
+    let response = s.app.post_as(&planner, &json!({"message": "Go", "context_type": "mine"})).await;
+    let frames = frames::parse(&response.text().await.unwrap());
+    let frames = decide(&s, &shown_of(&frames)[0], "approve").await;
+    let plan = kept(&s, &frames).await;
+    assert_eq!((&plan["status"], states(&plan)), (&json!("failed"), vec!["completed", "failed", "skipped"]));
+    assert_eq!(writes(&backend), ["POST /api/projects"]);
+    assert!(read(&s)["error"].as_str().unwrap().contains("the plan that needed it has ended"), "{}", read(&s));
+}
+
+#[tokio::test]
+async fn a_plan_ends_where_its_assistant_makes_none_any_more() {
+    for decision in ["approve", "reject"] {
+        let steps =
+            json!([erase("t1"), erase("t2"), {"tools": ["look"], "arguments": {"id": "t1"}, "depends_on": [1]}]);
+        let (s, backend) = desk([plans(&steps), says("It has ended.")]).await;
+        let frames = told(&s.app, "Go").await;
+        let shown = shown_of(&frames);
+        let Scripted { app, model } = s;
+        let data = app.stop().await;
+        let profile = data.path().join("config/profiles/mine.toml");
+        let text = std::fs::read_to_string(&profile).unwrap();
+        std::fs::write(&profile, text.replace("[plan]\n", "")).unwrap();
+        let s = again(data, model, &backend).await;
+        let frames = decide(&s, &shown[0], decision).await;
+        let plan = kept(&s, &frames).await;
+        assert_eq!((&plan["status"], states(&plan)), (&json!("failed"), vec!["failed", "failed", "skipped"]));
+        assert_eq!(of_event(&frames, "plan_finished")[0]["plan"]["status"], "failed");
+        assert_eq!((writes(&backend), get(&s, "/v1/agent/approvals").await["items"].clone()), (Vec::new(), json!([])));
+        assert_eq!(s.model.requests().len(), 2, "the model goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_has_changed_stays_with_its_plan_on_a_wire_whose_plans_do_not_wait() {
+    let (s, backend) = desk([plans(&json!([erase("t1")])), says("Done.")]).await;
+    let frames = told(&s.app, "Go").await;
+    let shown = shown_of(&frames)[0].clone();
+    let Scripted { app, model } = s;
+    let data = app.stop().await;
+    let tools = data.path().join("config/tools/more.toml");
+    let text = std::fs::read_to_string(&tools).unwrap();
+    std::fs::write(&tools, text.replace("Erases.", "Erases all of it.")).unwrap();
+    let s = again(data, model, &backend).await;
+    let pressed = json!({"approval_id": shown["approval_id"], "digest": shown["digest"]});
+    let body = json!({"message": "Approve", "context": {"current_page": "mine"}, "interaction_type": "action_executed",
+        "action_metadata": {"action_identifier": "approve_call", "action_data": pressed}});
+    let events = post(&s, "/api/chat/stream", &body).await;
+    assert_eq!((writes(&backend), s.model.requests().len()), (Vec::new(), 1), "{events:#?}");
+    let waits = get(&s, "/v1/agent/approvals").await["items"][0].clone();
+    assert_eq!(waits["origin"], shown["origin"], "{events:#?}");
+    assert_ne!(waits["digest"], shown["digest"]);
+    decide(&s, &waits, "approve").await;
+    assert_eq!(
+        (writes(&backend), read(&s)["status"].clone()),
+        (vec!["DELETE /api/things/t1".to_owned()], json!("executed"))
+    );
+}
+
+#[tokio::test]
+async fn a_plan_of_a_run_that_is_continued_without_a_body_waits_too() {
+    let (s, _backend) = desk([turn().text("Half a").breaks(), plans(&json!([erase("t1")]))]).await;
+    let first = s.app.post(&json!({"message": "Go", "context_type": "mine"})).await;
+    let run = first.headers()["x-run-id"].to_str().unwrap().to_owned();
+    first.text().await.unwrap();
+    let url = s.app.url(&format!("/v1/agent/runs/{run}/continue"));
+    let second = s.app.http.post(url).bearer_auth(&s.app.token).send().await.unwrap();
+    let frames = frames::parse(&second.text().await.unwrap());
+    assert_eq!((of_event(&frames, "plan_paused").len(), shown_of(&frames).len()), (1, 1), "{frames:#?}");
 }

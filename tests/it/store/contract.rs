@@ -492,6 +492,7 @@ pub fn ended(state: RunState) -> RunEnd<'static> {
         error: None,
         answer: None,
         approvals: &[],
+        paused: None,
         left: &[],
         state_left: StateLeft::default(),
         last_event_id: 9,

@@ -201,7 +201,8 @@ async fn paused(store: &dyn Store, room: &Room) -> (RunId, Plan, Approval) {
     store.keep_execution(of(room, run), &work, &said_so_far).await.unwrap();
     let origin = CallOrigin { plan: Some(plan.id), step: Some(2), agent: Some(work.id) };
     let approval = Approval { origin: Some(origin), call: Some("b".to_owned()), ..waiting(room, run, Consent::User) };
-    let end = RunEnd { approvals: std::slice::from_ref(&approval), ..ended(RunState::AwaitingApproval) };
+    let approvals = std::slice::from_ref(&approval);
+    let end = RunEnd { approvals, paused: Some(plan.id), ..ended(RunState::AwaitingApproval) };
     store.finish_run(run, Commit { has_plans: true, ..said(1, &[]) }, end).await.unwrap();
     (run, plan, approval)
 }
@@ -256,7 +257,7 @@ pub async fn what_waits_of_a_plan_goes_with_it(database: &impl Database) {
     assert_eq!(record.executions[0].status, StepStatus::Cancelled);
     assert!(is_rejected(approval.id).await);
     assert!(store.drop_plan(&room.owner, plan.id).await.unwrap() == Some(false));
-    assert!(room.told(&*store, "And?").await.note.unwrap().contains("was turned down"));
+    assert!(room.told(&*store, "And?").await.note.unwrap().contains("was not made, since its plan has ended"));
 
     // Nobody decides it in time.
     let room = Room::at("acme/ann/late");

@@ -210,13 +210,16 @@ impl Turns<'_> {
                 let start = Start { profile: &profile, model, origin: Some(origin), decided };
                 let answer = self.help(start, &mut part, own).await?;
                 part.settle();
+                if answer.is_err() {
+                    let held = std::mem::take(&mut part.transcript.pending.approvals);
+                    own.shared.wait_no_more(held.len());
+                    self.take_back(held);
+                    part.transcript.withdraw();
+                }
                 work.calls.extend(calls(part.transcript.messages.answers()));
                 work.usage += part.usage();
                 moved = part.moved();
                 work.duration_ms += u64::try_from(self.now_ms().saturating_sub(began_ms)).unwrap_or_default();
-                if answer.is_err() {
-                    part.transcript.withdraw();
-                }
                 if part.transcript.pending.is_for_a_person() {
                     let held = part.transcript.pending.approvals.iter();
                     work.waits_for.extend(held.filter_map(|approval| approval.call.clone()));
@@ -231,6 +234,10 @@ impl Turns<'_> {
             }
         };
         work.waits_for.clear();
+        for call in work.calls.iter_mut().filter(|call| call.fate == CallFate::AwaitsApproval) {
+            // It has failed while calls of earlier runs wait: nobody goes on with them.
+            not_made(call, NOBODY_NEEDS);
+        }
         match answer {
             Err(error) => {
                 let (result, _) = outcome("", &work.calls);
@@ -335,11 +342,16 @@ fn decided_work(PausedAgent { work, .. }: &PausedAgent, Decision { decided, .. }
         DecidedCall::Approved(_) => work.calls.retain(|call| !is_it(call)),
         DecidedCall::TurnedDown(_) => {
             for call in work.calls.iter_mut().filter(|call| is_it(call)) {
-                call.result = json!({"error": TURNED_DOWN});
+                not_made(call, TURNED_DOWN);
             }
         }
     }
     work
+}
+
+/// A call that has waited, and is not made.
+fn not_made(call: &mut AgentCall, why: &str) {
+    (call.fate, call.result) = (CallFate::NotRun, json!({"error": why}));
 }
 
 /// How a sub-agent begins, or goes on behind a decision.
@@ -358,6 +370,9 @@ fn beginning(
     let used = Used { model_calls: 0, tool_calls };
     (RunStart { history, used, ..RunStart::of_message(message) }, Some(decided.clone()))
 }
+
+/// What is said of a call that waited when its sub-agent failed.
+const NOBODY_NEEDS: &str = "this call was not made, since the assistant that needed it has failed";
 
 /// What is said besides of a sub-agent that has failed behind calls that were made.
 const MAY_HAVE_CHANGED: &str = ". It has made calls before that: look what is there before they are repeated";

@@ -6,19 +6,22 @@ use std::sync::Arc;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use serde_json::Map;
 
 use super::step::{StepDone, StepWork};
 use super::{Decision, Own};
 use crate::agent::offer::consent;
 use crate::agent::plans::words;
+use crate::agent::ports::store::DecidedCall;
 use crate::agent::turn::context::{Ended, Turns, store_failed};
 use crate::agent::turn::pending::Paused;
 use crate::chat::approval::Approval;
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::{PlanId, ToolCallId};
+use crate::chat::origin::CallOrigin;
 use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepKind, StepStatus};
-use crate::chat::tool::ToolOutput;
+use crate::chat::tool::{ToolInput, ToolOutput};
 
 /// Why a step that has begun was not finished.
 const BROKEN_OFF: &str = "it was broken off, since another step has failed";
@@ -39,6 +42,16 @@ impl Turns<'_> {
         own: Own<'_>,
     ) -> Result<ToolOutput, Ended> {
         let mut decided = decision.and_then(|decision| Some((decision.waiting_in(&plan)?, decision)));
+        if let (Some(Decision { decided: DecidedCall::Approved(approved), .. }), None) = (decision, &decided) {
+            // No step waits for it any more.
+            let (id, name) = (approved.call.id.clone(), approved.call.name.clone());
+            if let Some(origin) = approved.origin {
+                let input = Box::new(ToolInput::Object(Map::new()));
+                let event = AgentEvent::ToolCallReady { id: id.clone(), name: name.clone(), input };
+                self.emit(AgentEvent::Within(Box::new(Within { origin, event })));
+            }
+            self.tell_not_made(id, name, approved.origin);
+        }
         let mut place = self.cx.place.cloned().map(Arc::new);
         let parallel = self.agent.limits.plans.parallel.max(1);
         let mut running = FuturesUnordered::new();
@@ -122,8 +135,9 @@ impl Turns<'_> {
             // Each step has told its result.
             (step.result, step.so_far) = (None, Vec::new());
         }
+        let id = plan.id;
         let told_as = self.shown(PlanEvent::Paused(plan));
-        own.aside.lock().paused = Some(Paused { told: told_as, call: own.call.clone(), otherwise });
+        own.aside.lock().paused = Some(Paused { plan: id, told: told_as, call: own.call.clone(), otherwise });
         told
     }
 
@@ -159,16 +173,28 @@ impl Turns<'_> {
         Ok(())
     }
 
+    /// Tells that these calls do not wait any more.
+    pub(super) fn take_back(&self, held: impl IntoIterator<Item = Approval>) {
+        for Approval { call, origin, tool: name, .. } in held {
+            if let Some(id) = call.map(ToolCallId::from_model) {
+                self.tell_not_made(id, name, origin);
+            }
+        }
+    }
+
+    fn tell_not_made(&self, id: ToolCallId, name: String, origin: Option<CallOrigin>) {
+        if let Some(origin) = origin {
+            let (fate, result) = (CallFate::NotRun, Arc::from(""));
+            let event = AgentEvent::ToolCallFinished { id, name, fate, error: None, result };
+            self.emit(AgentEvent::Within(Box::new(Within { origin, event })));
+        }
+    }
+
     /// Ends the steps that the failure of another one has ended, and takes back their calls that wait.
     async fn leave_out(&self, plan: &mut Plan, own: Own<'_>) -> Result<(), Ended> {
         let held = std::mem::take(&mut own.aside.lock().approvals);
-        for Approval { call, origin, tool: name, .. } in held {
-            if let (Some(id), Some(origin)) = (call.map(ToolCallId::from_model), origin) {
-                let (fate, result) = (CallFate::NotRun, Arc::from(""));
-                let event = AgentEvent::ToolCallFinished { id, name, fate, error: None, result };
-                self.emit(AgentEvent::Within(Box::new(Within { origin, event })));
-            }
-        }
+        own.shared.wait_no_more(held.len());
+        self.take_back(held);
         let mut ended = Vec::new();
         for step in plan.steps.iter_mut().filter(|step| !step.status.is_over()) {
             let (status, why) = match step.status {
@@ -187,12 +213,16 @@ impl Turns<'_> {
 
 /// Whether a step that waits may have changed something before.
 fn has_written(step: &Step, own: Own<'_>) -> bool {
-    let has_called = match step.by_agent {
+    has_called(step) && own.writes(step)
+}
+
+/// Whether a step that waits may have made calls before.
+pub(super) fn has_called(step: &Step) -> bool {
+    match step.by_agent {
         // What it has called is noted with its work.
         true => true,
         false => step.so_far.iter().any(|call| matches!(call.fate, CallFate::Done | CallFate::Unknown)),
-    };
-    has_called && own.writes(step)
+    }
 }
 
 /// The next step that may begin.

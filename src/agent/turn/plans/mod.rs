@@ -173,8 +173,8 @@ impl Turns<'_> {
 
     /// How a step helps, or its sub-agent: a plan may wait for a person, where its client can tell.
     fn helps<'a>(&self, noted: &'a Unfinished, origin: Option<CallOrigin>) -> Role<'a> {
-        let waits_as = origin.filter(|origin| self.may_pause && origin.plan.is_some());
-        Role::Helps(Helping { noted, waits_as })
+        let may_wait = self.may_pause && origin.is_some_and(|origin| origin.plan.is_some());
+        Role::Helps(Helping { noted, origin, may_wait })
     }
 }
 

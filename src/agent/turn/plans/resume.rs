@@ -4,20 +4,27 @@
 
 use serde_json::{Map, Value};
 
+use super::carry::has_called;
 use super::{Decision, Own};
 use crate::agent::offer::Offer;
 use crate::agent::ports::plans::{TakenPlan, Waits};
 use crate::agent::ports::store::DecidedCall;
 use crate::agent::turn::context::{Ended, Flow, Turns, store_failed};
-use crate::agent::turn::pending::Resuming;
+use crate::agent::turn::pending::{Maker, Resuming};
 use crate::agent::turn::state::Transcript;
 use crate::agent::turn::steps::Leave;
 use crate::chat::ids::{PlanId, ToolCallId};
-use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step};
+use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepStatus};
 use crate::chat::tool::{ToolCall, ToolInput, ToolOutput};
 
 /// What the model reads of a call that was let through too late.
 const PLAN_ENDED: &str = "this call was not made: the plan that needed it has ended";
+
+/// Why a step has no end of its own whose plan cannot go on.
+const NO_PLANS: &str = "the assistant that has made the plan makes none here any more";
+
+/// What is said besides of one that has made calls before.
+const MAY_HAVE_CHANGED: &str = "; what it was to change may have been changed";
 
 impl Turns<'_> {
     /// Takes the plan that has waited for a decision, for this run to carry it on.
@@ -30,22 +37,28 @@ impl Turns<'_> {
         // Whatever ends the run from here on ends the plan with it.
         transcript.has_plans = true;
         let taken = self.agent.plans.take_plan(self.of_run(), plan, Waits::ToGoOn).await.map_err(store_failed)?;
-        let makers = taken.as_ref().and_then(|taken| taken.context_type.as_deref());
-        let makers = makers.and_then(|context_type| self.agent.profiles.of_type(context_type));
-        let is_elsewhere = makers.is_some_and(|maker| maker.context_type != self.profile.context_type);
-        transcript.resuming = Some(Resuming { taken, decided, is_elsewhere });
+        let maker = match taken.as_ref().and_then(|taken| taken.context_type.as_deref()) {
+            None => Maker::Here,
+            Some(made_at) => match self.agent.profiles.of_type(made_at).filter(|maker| maker.lets(self.cx.caller)) {
+                None => Maker::Gone,
+                Some(maker) if maker.context_type == self.profile.context_type => Maker::Here,
+                Some(_) => Maker::Elsewhere,
+            },
+        };
+        transcript.resuming = Some(Resuming { taken, decided, maker });
         Ok(())
     }
 
-    /// Carries that plan on, as a turn that no model has spoken. Where it has ended, or no plans are made here any more, the call
-    /// is not made.
+    /// Carries that plan on, as a turn that no model has spoken. Where it has ended, or no plans are made here any more, which
+    /// ends it, the call is not made.
     pub(in crate::agent::turn) async fn resume_first(
         &self,
         resuming: Resuming,
         transcript: &mut Transcript,
         offer: &mut Offer,
     ) -> Result<Flow, Ended> {
-        match (&resuming, &self.profile.planning) {
+        let planning = self.profile.planning.as_ref().filter(|_| resuming.maker != Maker::Gone);
+        match (&resuming, planning) {
             (Resuming { taken: Some(taken), .. }, Some(planning)) => {
                 let input = Map::from_iter([("plan_id".to_owned(), Value::from(taken.plan.id.to_string()))]);
                 let (id, input) = (ToolCallId::mint(), ToolInput::Object(input));
@@ -53,13 +66,43 @@ impl Turns<'_> {
                 transcript.resuming = Some(resuming);
                 self.run_calls(transcript, offer, Leave::Needed).await?;
             }
-            (Resuming { decided: DecidedCall::Approved(approved), .. }, _) => {
-                self.open_first(approved.call.clone(), transcript);
-                self.refuse_calls(transcript, PLAN_ENDED);
+            (Resuming { taken, decided, .. }, _) => {
+                if let Some(taken) = taken {
+                    self.give_up(taken.plan.clone()).await?;
+                }
+                match decided {
+                    DecidedCall::Approved(approved) => {
+                        self.open_first(approved.call.clone(), transcript);
+                        self.refuse_calls(transcript, PLAN_ENDED);
+                    }
+                    DecidedCall::TurnedDown(_) => return Ok(Flow::Done),
+                }
             }
-            (Resuming { decided: DecidedCall::TurnedDown(_), .. }, _) => return Ok(Flow::Done),
         }
         self.close_first(transcript).await
+    }
+
+    /// Ends a plan that nobody here goes on with.
+    async fn give_up(&self, mut plan: Plan) -> Result<(), Ended> {
+        for step in plan.steps.iter_mut().filter(|step| !step.status.is_over()) {
+            let is_unsure = step.status != StepStatus::Pending && has_called(step);
+            step.status = match step.status {
+                StepStatus::Pending => StepStatus::Skipped,
+                StepStatus::Executing | StepStatus::AwaitingApproval => StepStatus::Failed,
+                over @ (StepStatus::Completed | StepStatus::Failed | StepStatus::Skipped | StepStatus::Cancelled) => {
+                    over
+                }
+            };
+            step.error = Some(if is_unsure { format!("{NO_PLANS}{MAY_HAVE_CHANGED}") } else { NO_PLANS.to_owned() });
+            step.so_far.clear();
+        }
+        (plan.status, plan.completed_ms) = (PlanStatus::Failed, Some(self.now_ms()));
+        self.agent.plans.keep_plan(self.of_run(), &plan).await.map_err(store_failed)?;
+        for step in &mut plan.steps {
+            step.result = None;
+        }
+        self.emit_plan(PlanEvent::Ended(plan));
+        Ok(())
     }
 
     /// Carries a plan on. `words` are those of the decision, for a sub-agent that has waited for it.
@@ -75,6 +118,8 @@ impl Turns<'_> {
         // Each step has told its result.
         let steps = plan.steps.iter().map(|step| Step { result: None, so_far: Vec::new(), ..step.clone() }).collect();
         self.emit_plan(PlanEvent::Resumed(Plan { steps, ..plan.clone() }));
-        self.carry_out(plan, Some(Decision { decided, agents: &agents, words: &words }), own).await
+        // It has waited before, so it may wait again, by whatever protocol the decision has come.
+        let turns = Turns { may_pause: true, ..*self };
+        turns.carry_out(plan, Some(Decision { decided, agents: &agents, words: &words }), own).await
     }
 }

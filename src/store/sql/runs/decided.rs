@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::NotBegun;
 use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest};
-use super::plans::end_paused;
+use super::plans::{PLAN_ENDED, end_paused};
 use super::{Branch, ConversationRow, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::{BeginError, DECISION_ON_CALL, DecidedCall};
@@ -239,12 +239,25 @@ pub(super) async fn tell_ends(
     .await?;
     // What an update returns comes in no promised order.
     rows.sort_unstable();
-    for plan in rows.iter().filter_map(|(_, _, _, _, _, plan)| plan.as_deref()) {
-        let plan = PlanId::parse(plan).map_err(RecordError::from)?;
-        end_paused(connection, &conversation.scope, plan, RunState::Failed, now).await?;
+    let mut ended = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (_, id, _, _, _, plan) = &row;
+        let is_told = match plan.as_deref().map(PlanId::parse).transpose().map_err(RecordError::from)? {
+            None => true,
+            Some(plan) => {
+                end_paused(connection, &conversation.scope, plan, RunState::Failed, now).await?
+                    || !goes_on(connection, conversation, id).await?
+            }
+        };
+        if is_told {
+            ended.push(row);
+        }
     }
-    let lines = rows.into_iter().map(|(_, _, tool, state, comment, plan)| {
+    let lines = ended.into_iter().map(|(_, _, tool, state, comment, plan)| {
         let tool = original(&tool);
+        if comment.as_deref() == Some(PLAN_ENDED) {
+            return Ok(format!("{DECISION_ON_CALL}the call of {tool} was not made, since its plan has ended.]"));
+        }
         let mut line = match ApprovalState::parse(&state) {
             Some(ApprovalState::Rejected) => {
                 format!("{DECISION_ON_CALL}the call of {tool} was turned down by somebody who may, and was not made.")
@@ -264,6 +277,16 @@ pub(super) async fn tell_ends(
     });
     let lines: Vec<String> = lines.collect::<Result<_, Fault>>()?;
     Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+/// Whether a run goes on meanwhile with the plan of that call, whose end is told later then.
+async fn goes_on(connection: &mut dyn Connection, conversation: &ConversationRow, id: &str) -> Result<bool, Fault> {
+    let later = query(
+        "UPDATE approvals SET decided_in = NULL
+         WHERE tenant = $1 AND user_id = $2 AND id = $3
+             AND EXISTS (SELECT 1 FROM plans p WHERE p.id = approvals.plan_id AND p.status IN ('executing', 'paused'))",
+    );
+    Ok(later.bind((&conversation.scope, id)).execute(connection).await? > 0)
 }
 
 /// Writes the calls with which a run ends.

@@ -61,7 +61,7 @@ impl SqlStore {
         }
         insert_rows(&mut batch, &seat, run, commit, rows, now);
         if commit.has_plans {
-            end_with_run(&mut batch, &seat.conversation.scope, run, end.state, now);
+            end_with_run(&mut batch, &seat.conversation.scope, run, (end.state, end.paused), now);
         }
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;

@@ -170,7 +170,7 @@ impl SqlStore {
         }
         note_seen(&mut batch, run);
         insert_ended_writes(&mut batch, &seat.conversation, run, settled.trail.iter());
-        end_with_run(&mut batch, &seat.conversation.scope, run, RunState::Interrupted, now);
+        end_with_run(&mut batch, &seat.conversation.scope, run, (RunState::Interrupted, None), now);
         for (call, tool) in &dispatched {
             // Those that have ended have their lines already.
             tell_unknown(&mut batch, &seat.conversation, run, call, tool);
