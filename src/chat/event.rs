@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::answer::Suggestions;
 use super::artifact::Artifact;
 use super::cost::Cost;
+use super::directive::DirectiveNotice;
 use super::fate::{CallError, CallFate};
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
@@ -120,6 +121,8 @@ pub enum AgentEvent {
         /// The text for the model; empty where no reader may see it.
         result: Arc<str>,
     },
+    /// A directive that a call has requested is in another state; comes while that call is made.
+    Directive(Box<DirectiveNotice>),
     /// What a call is about to do to a thing that its user knows, or has done; follows its readiness, or its result.
     Operation(Box<Operation>),
     /// Something for the client's screen; follows its call's result.
@@ -206,6 +209,7 @@ impl AgentEvent {
             | Self::ToolCallHeld { .. }
             | Self::CallDecided { .. }
             | Self::ToolCallFinished { .. }
+            | Self::Directive(_)
             | Self::Operation(_)
             | Self::Artifact(_)
             | Self::Payload(_)

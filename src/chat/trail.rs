@@ -1,6 +1,7 @@
 //! The trail: the acts in a conversation, for people who look into it later. Each entry is written with its act, and
 //! never changed.
 
+use super::directive::DirectiveNotice;
 use super::fate::CallFate;
 use super::ids::{ApprovalId, RunId, ToolCallId};
 use super::message::ModelOrigin;
@@ -112,6 +113,8 @@ pub enum TrailEvent {
     },
     /// A user decided a preview.
     PreviewDecided(Decided),
+    /// A directive that a call has requested is in another state.
+    Directive(DirectiveNotice),
     /// A call that waited for an approval waits no more, or was let through by a user with the role.
     ApprovalDecided {
         /// The approval.
@@ -145,6 +148,7 @@ impl TrailEvent {
             Self::ToolCall { .. } => "tool_call",
             Self::PreviewDecided(_) => "preview_decided",
             Self::ApprovalDecided { .. } => "approval_decided",
+            Self::Directive(_) => "directive",
             Self::RunEnded { .. } => "run_ended",
         }
     }

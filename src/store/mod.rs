@@ -16,6 +16,7 @@ mod change;
 mod client;
 mod client_history;
 mod database;
+mod directive;
 mod fates;
 mod fault;
 mod history;
@@ -49,6 +50,7 @@ use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, ExportStore};
 use crate::agent::ports::data::DataChanges;
+use crate::agent::ports::directives::{DirectiveQueue, DirectiveStore};
 use crate::agent::ports::drafts::DraftStore;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::names::NameStore;
@@ -58,10 +60,12 @@ use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::{PlanCommits, PlanRecords};
 use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
 use crate::agent::ports::sessions::SessionStore;
+use crate::agent::ports::signals::{DeliveryStore, SignalStore};
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::summaries::SummaryStore;
 use crate::agent::ports::usage::UsageStore;
+use crate::chat::signal::Subscriptions;
 pub use redact::names_a_secret;
 
 use database::Database;
@@ -139,6 +143,10 @@ pub trait Store:
     + PinStore
     + UsageStore
     + AuditStore
+    + DirectiveStore
+    + DirectiveQueue
+    + SignalStore
+    + DeliveryStore
 {
     /// Whether a run could begin now.
     ///
@@ -153,18 +161,22 @@ pub trait Store:
     async fn close(&self);
 }
 
-/// The store that `config` names, its schema brought up to date.
+/// The store that `config` names, its schema brought up to date. What it keeps is told to those of `subscriptions`.
 ///
 /// # Errors
 /// See [`OpenError`]; the texts are for the operator.
-pub async fn open(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, OpenError> {
+pub async fn open(
+    config: &StoreConfig,
+    clock: Arc<dyn Clock>,
+    subscriptions: Arc<Subscriptions>,
+) -> Result<Arc<dyn Store>, OpenError> {
     // The URL may hold a password, so no error repeats it.
     let database = match config.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => Database::Sqlite(SqliteDatabase::open(&config.url).await?),
         Some("postgres" | "postgresql") => Database::Postgres(PostgresDatabase::open(config).await?),
         Some(_) | None => return Err(OpenError::Scheme),
     };
-    let store = SqlStore::new(database, clock);
+    let store = SqlStore::new(database, clock, subscriptions);
     store.begin_alone().await;
     Ok(Arc::new(store))
 }
@@ -180,7 +192,7 @@ pub async fn open_audit(config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<A
         Some("postgres" | "postgresql") => Database::Postgres(PostgresDatabase::open_to_read(config)?),
         Some(_) | None => return Err(OpenError::Scheme),
     };
-    Ok(Arc::new(SqlStore::new(database, clock)))
+    Ok(Arc::new(SqlStore::new(database, clock, Arc::default())))
 }
 
 /// Why a store could not be opened.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::change::DecidedRow;
 use super::record_error::RecordError;
 use super::redact::redact;
+use crate::chat::directive::DirectiveNotice;
 use crate::chat::preview::Decided;
 use crate::chat::stream::{Counted, Usage};
 use crate::chat::tool::ToolInput;
@@ -69,6 +70,11 @@ pub(super) fn encode_entry(what: &TrailEvent) -> Result<String, RecordError> {
             "decision": verdict.name(),
             "by": by,
             "comment": comment,
+        }),
+        TrailEvent::Directive(DirectiveNotice { id, name, status, asks: _ }) => json!({
+            "directive_id": id.to_string(),
+            "name": name,
+            "status": status.name(),
         }),
         TrailEvent::RunEnded { state, error, usage: tokens } => json!({
             "state": state.name(),

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::chat::caller::Caller;
+use crate::chat::directive::DirectiveNotice;
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::operation::OperationRule;
 use crate::chat::place::Place;
@@ -99,20 +100,36 @@ impl ToolContext<'_> {
     }
 }
 
-/// Takes the progress of a call, or of nothing.
+/// What a call tells while it is made.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// How far it has come.
+    Progress(Progress),
+    /// A directive that it has requested is in another state.
+    Directive(DirectiveNotice),
+}
+
+/// Takes what a call tells, or nothing.
 #[derive(Clone, Copy, Default)]
-pub struct Reporter<'a>(Option<&'a (dyn Fn(Progress) + Send + Sync)>);
+pub struct Reporter<'a>(Option<&'a (dyn Fn(Report) + Send + Sync)>);
 
 impl<'a> Reporter<'a> {
     /// Tells `report`.
-    pub fn to(report: &'a (dyn Fn(Progress) + Send + Sync)) -> Self {
+    pub fn to(report: &'a (dyn Fn(Report) + Send + Sync)) -> Self {
         Self(Some(report))
     }
 
     /// Tells how far the call has come.
     pub fn report(&self, progress: Progress) {
         if let Some(report) = self.0 {
-            report(progress);
+            report(Report::Progress(progress));
+        }
+    }
+
+    /// Tells where a directive stands that the call has requested.
+    pub fn directive(&self, notice: DirectiveNotice) {
+        if let Some(report) = self.0 {
+            report(Report::Directive(notice));
         }
     }
 }

@@ -22,13 +22,13 @@ use crate::agent::offer::Offer;
 use crate::agent::offer::client;
 use crate::agent::offer::consent;
 use crate::agent::ports::approvals::{call_digest, definition_digest};
-use crate::agent::ports::tools::{Reporter, ToolContext};
+use crate::agent::ports::tools::{Report, Reporter, ToolContext};
 use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::message::AssistantPart;
 use crate::chat::payload::PayloadSource;
-use crate::chat::tool::{Effect, Progress, ToolCall, ToolInput, ToolOutput, ToolResult};
+use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput, ToolResult};
 use crate::chat::unfinished::Unfinished;
 use crate::observe::spans;
 
@@ -331,9 +331,12 @@ impl Turns<'_> {
     /// longer finds out before it sends anything, and the outcome of a write that it has sent already is unknown.
     async fn execute(&self, call: &ToolCall, effect: Effect, cx: ToolContext<'_>) -> Result<ToolOutput, Ended> {
         let span = spans::tool_execute(&call.name, call.id.as_str());
-        let report = |progress: Progress| {
-            let (id, name) = (call.id.clone(), call.name.clone());
-            self.emit(AgentEvent::ToolProgress { id, name, progress: Box::new(progress) });
+        let report = |report: Report| match report {
+            Report::Progress(progress) => {
+                let (id, name) = (call.id.clone(), call.name.clone());
+                self.emit(AgentEvent::ToolProgress { id, name, progress: Box::new(progress) });
+            }
+            Report::Directive(notice) => self.emit(AgentEvent::Directive(Box::new(notice))),
         };
         let cx = ToolContext { progress: Reporter::to(&report), ..cx };
         let making = self.agent.tools.execute(call, &cx).instrument(span);

@@ -119,6 +119,21 @@ pub(super) enum Line<'a> {
     },
     State(Cow<'a, StateEvent>),
     Operation(Cow<'a, Operation>),
+    Directive {
+        #[serde(borrow)]
+        id: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        status: Cow<'a, str>,
+        /// Of what waits for a person.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        digest: Option<Cow<'a, str>>,
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        role: Option<Cow<'a, str>>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        not_requester: bool,
+    },
     Plan {
         #[serde(borrow)]
         event: Cow<'a, str>,

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use super::line::{CallLine, InputLine, Line, UsageLine};
 use super::suggested::SuggestionsLine;
+use crate::chat::approval::Consent;
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
+use crate::chat::directive::{DirectiveAsks, DirectiveNotice, DirectiveStatus};
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
-use crate::chat::ids::{ApprovalId, PayloadId, ToolCallId};
+use crate::chat::ids::{ApprovalId, DirectiveId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::origin::CallOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
@@ -109,6 +111,19 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             }
             AgentEvent::State(event) => Self::State(Cow::Borrowed(event)),
             AgentEvent::Operation(operation) => Self::Operation(Cow::Borrowed(operation)),
+            AgentEvent::Directive(notice) => {
+                let DirectiveNotice { id, name, status, asks } = &**notice;
+                let (_, role, not_requester) =
+                    asks.as_ref().map_or(("", None, false), |asks| asks.consent.wire_fields());
+                Self::Directive {
+                    id: id.to_string().into(),
+                    name: name.into(),
+                    status: status.name().into(),
+                    digest: asks.as_ref().map(|asks| Cow::Borrowed(asks.digest.as_str())),
+                    role: role.map(Cow::Borrowed),
+                    not_requester,
+                }
+            }
             AgentEvent::Plan(event) => {
                 let (event, value) = event.value();
                 Self::Plan { event: Cow::Borrowed(event), value }
@@ -207,6 +222,20 @@ impl TryFrom<Line<'_>> for AgentEvent {
             },
             Line::State(event) => Self::State(Box::new(event.into_owned())),
             Line::Operation(operation) => Self::Operation(Box::new(operation.into_owned())),
+            Line::Directive { id, name, status, digest, role, not_requester } => {
+                let unknown = || serde::de::Error::custom("no status of a directive");
+                let consent = match role {
+                    Some(role) => Consent::Role { role: role.into_owned(), not_requester },
+                    None => Consent::User,
+                };
+                Self::Directive(Box::new(DirectiveNotice {
+                    // As with a payload's id above.
+                    id: DirectiveId::parse(&id).unwrap_or_else(|_| DirectiveId::fresh()),
+                    name: name.into_owned(),
+                    status: DirectiveStatus::parse(&status).ok_or_else(unknown)?,
+                    asks: digest.map(|digest| DirectiveAsks { digest: digest.into_owned(), consent }),
+                }))
+            }
             Line::Plan { event, value } => {
                 let unknown = || serde::de::Error::custom("no event of a plan");
                 Self::Plan(Box::new(PlanEvent::of_value(&event, &value).ok_or_else(unknown)?))

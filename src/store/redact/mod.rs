@@ -28,6 +28,22 @@ pub fn names_a_secret(name: &str) -> bool {
     name::kind(name).is_some() || name::is_header(name)
 }
 
+/// The first name that is that of a secret, at any depth.
+pub(in crate::store) fn a_secret(fields: &Map<String, Value>) -> Option<String> {
+    fields.iter().find_map(|(name, value)| match names_a_secret(name) {
+        true => Some(name.clone()),
+        false => secret_within(value),
+    })
+}
+
+fn secret_within(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(fields) => a_secret(fields),
+        Value::Array(items) => items.iter().find_map(secret_within),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
 /// Takes secrets out of `value`.
 pub(super) fn redact(value: &mut Value) {
     within(value, DEPTH);

@@ -4,8 +4,11 @@ mod approvals;
 mod audit;
 mod client_history;
 mod data;
+mod deliveries;
+mod directives;
 mod drafts;
 mod names;
+mod pages;
 mod payloads;
 mod pins;
 mod places;
@@ -15,6 +18,7 @@ mod quotas;
 mod ready;
 mod runs;
 mod seen;
+mod signals;
 mod usage;
 mod views;
 
@@ -23,17 +27,19 @@ use std::sync::Arc;
 use super::database::Database;
 use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
+use crate::chat::signal::Subscriptions;
 
 /// An open database behind all ports.
 pub(super) struct SqlStore {
     database: Database,
     stuck: Stuck,
     clock: Arc<dyn Clock>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl SqlStore {
-    /// The store in `database`.
-    pub(super) fn new(database: Database, clock: Arc<dyn Clock>) -> Self {
-        Self { database, stuck: Stuck::default(), clock }
+    /// The store in `database`, which queues what `subscriptions` hear of.
+    pub(super) fn new(database: Database, clock: Arc<dyn Clock>, subscriptions: Arc<Subscriptions>) -> Self {
+        Self { database, stuck: Stuck::default(), clock, subscriptions }
     }
 }

@@ -127,6 +127,12 @@ macro_rules! contract {
             cancelling_is_asked_of_whoever_runs_it
             the_runs_that_live_are_found_in_their_order
         );
+        crate::store::contract::contract!(@ $database, directives:
+            a_directive_reads_back_as_it_was_kept
+            of_many_requests_at_once_with_one_key_or_intent_one_is_kept
+            what_is_due_is_taken_once_and_ended_by_its_holder
+            what_was_over_long_ago_is_removed
+        );
         crate::store::contract::contract!(@ $database, plans:
             a_plan_reads_back_as_it_was_kept
             what_a_run_has_begun_ends_with_it

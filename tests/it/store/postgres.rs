@@ -37,7 +37,7 @@ pub async fn new_database() -> Option<TestDatabase> {
 #[async_trait]
 impl Database for TestDatabase {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
-        open(&config(&self.url), clock).await.unwrap()
+        open(&config(&self.url), clock, Arc::default()).await.unwrap()
     }
 
     async fn ask(&self, sql: &str) -> Vec<String> {
@@ -73,7 +73,7 @@ fn config(url: &str) -> StoreConfig {
 }
 
 async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
-    open(&config(url), ManualClock::new()).await
+    open(&config(url), ManualClock::new(), Arc::default()).await
 }
 
 /// The error of a URL that opens nothing, with all its causes.
@@ -250,7 +250,7 @@ async fn a_damaged_row_is_reported_and_other_conversations_go_on() {
 async fn more_callers_than_connections_take_turns() {
     let Some(database) = new_database().await else { return };
     let config = StoreConfig { max_connections: 2, ..config(&database.url) };
-    let store = open(&config, ManualClock::new()).await.unwrap();
+    let store = open(&config, ManualClock::new(), Arc::default()).await.unwrap();
     let rooms: Vec<Room> = (0..30).map(|n| Room::at(&format!("acme/ann/c{n}"))).collect();
     join_all(rooms.iter().map(|room| room.say(&*store, "hello"))).await;
     let used: Vec<(String, i64)> = sqlx::query_as(
@@ -390,7 +390,7 @@ async fn a_server_that_does_not_answer_keeps_nobody_waiting_for_ever() {
     let Some(server) = TestPostgres::private() else { return };
     let database = server.new_database().await;
     let config = StoreConfig { max_connections: 3, ..config(&database.url) };
-    let store = open(&config, ManualClock::new()).await.unwrap();
+    let store = open(&config, ManualClock::new(), Arc::default()).await.unwrap();
     let (run, _) = room().say(&*store, "hello").await;
     // Begun while the server still answers, so that some are in the midst of it.
     let under_way: Vec<_> = (1..=6)

@@ -286,7 +286,7 @@ async fn two_processes_beat_watch_speak_and_reap_at_once_without_a_deadlock() {
 async fn whoever_lives_says_so_while_all_connections_are_taken() {
     let Some(database) = new_database().await else { return };
     let config = StoreConfig { url: database.url.clone(), max_connections: 1, ..StoreConfig::default() };
-    let store = open(&config, ManualClock::new()).await.unwrap();
+    let store = open(&config, ManualClock::new(), Arc::default()).await.unwrap();
     let room = Room::at("acme/ann/c1");
     let (run, _) = room.say(&*store, "go").await;
     let mut holder = database.beside().await;

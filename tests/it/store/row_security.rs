@@ -58,7 +58,7 @@ pub async fn new_database() -> Option<Guarded> {
 impl Guarded {
     async fn try_open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
         let config = StoreConfig { url: self.url.clone(), row_security: RowSecurity::On, ..StoreConfig::default() };
-        open(&config, clock).await.unwrap()
+        open(&config, clock, Arc::default()).await.unwrap()
     }
 
     /// A connection of the program's role.
@@ -185,7 +185,7 @@ async fn it_holds_for_every_table_and_is_switched_off_again() {
     assert_eq!(database.ask(open_tables).await, ["_sqlx_migrations", "tool_pins"], "tables of nobody");
     // A process whose setting is off finds out at its start.
     let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };
-    let store = open(&config, ManualClock::new()).await.unwrap();
+    let store = open(&config, ManualClock::new(), Arc::default()).await.unwrap();
     speak(&*store).await;
     assert_eq!(database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM conversations").await, ["4"]);
     database.ask("SELECT CAST(switchboard_row_security(FALSE) AS TEXT)").await;
@@ -203,7 +203,7 @@ async fn a_table_that_a_newer_schema_adds_is_held_to_it_too() {
         earlier.run(&mut database.beside().await).await.unwrap();
         database.execute(&format!("SELECT switchboard_row_security({holds})")).await;
         let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };
-        open(&config, ManualClock::new()).await.unwrap().close().await;
+        open(&config, ManualClock::new(), Arc::default()).await.unwrap().close().await;
         let mut beside = database.beside().await;
         let added = "SELECT CAST(COUNT(*) AS TEXT) FROM pg_class WHERE relname = 'conversation_state'
              AND NOT (relrowsecurity AND relforcerowsecurity)";

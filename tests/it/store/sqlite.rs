@@ -74,13 +74,13 @@ fn config(url: &str) -> StoreConfig {
 }
 
 async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
-    open(&config(url), ManualClock::new()).await
+    open(&config(url), ManualClock::new(), Arc::default()).await
 }
 
 #[async_trait]
 impl Database for SqliteFile {
     async fn open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
-        open(&config(&self.url()), clock).await.unwrap()
+        open(&config(&self.url()), clock, Arc::default()).await.unwrap()
     }
 
     async fn ask(&self, sql: &str) -> Vec<String> {

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 /// The tables with the columns `tenant` and `user_id`.
-const OWNED: [&str; 14] = [
+const OWNED: [&str; 15] = [
     "approvals",
     "chats",
     "conversation_state",
     "conversations",
+    "directives",
     "drafts",
     "executions",
     "messages",
@@ -25,8 +26,8 @@ const OWNED: [&str; 14] = [
 /// Why a statement names no owner.
 #[derive(Debug, Clone, Copy)]
 enum Why {
-    /// Its run is one that this process begins, runs or ends: the ports name it by its id, which was found with its
-    /// owner before.
+    /// Its run is one that this process begins, runs or ends, or its directive one of which this process holds a claim: the
+    /// ports name it by its id, which was found with its owner before.
     OwnRun,
     /// It looks at nothing but times and processes.
     Times,
@@ -37,7 +38,7 @@ enum Why {
 }
 
 /// What names no owner: the file, how the text begins, and why.
-const EXCEPTIONS: [(&str, &str, Why); 36] = [
+const EXCEPTIONS: [(&str, &str, Why); 49] = [
     ("sql/approvals.rs", "FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role", Why::Role),
     (
         "sql/approvals.rs",
@@ -46,6 +47,19 @@ const EXCEPTIONS: [(&str, &str, Why); 36] = [
     ),
     ("sql/approvals.rs", "UPDATE approvals SET state = $1, decided_at = $2", Why::Role),
     ("sql/approvals.rs", "UPDATE approvals SET expired = 1 WHERE id IN", Why::Times),
+    ("sql/directives/change.rs", "SELECT COUNT(*) FROM directives d JOIN directives o", Why::Role),
+    ("sql/directives/request.rs", "FROM directives WHERE tenant = $1 AND name = $2 AND intent = $3", Why::Role),
+    ("sql/directives/queue.rs", "SELECT id FROM directives WHERE status = 'requested' AND due_at", Why::Times),
+    ("sql/directives/queue.rs", "SELECT id FROM directives WHERE status = 'running' AND lease_until", Why::Times),
+    ("sql/directives/queue.rs", "SELECT id FROM directives WHERE status = 'pending_approval'", Why::Times),
+    ("sql/directives/queue.rs", "FROM directives WHERE status = 'pending_approval'", Why::Times),
+    ("sql/directives/queue.rs", "FROM directives WHERE status = 'requested' AND runs_as = 'caller'", Why::Times),
+    ("sql/directives/queue.rs", "DELETE FROM directives WHERE id IN", Why::Times),
+    ("sql/directives/queue.rs", "UPDATE directives SET status = 'running'", Why::Times),
+    ("sql/directives/queue.rs", "UPDATE directives SET token = token + 1", Why::Times),
+    ("sql/directives/queue.rs", "UPDATE directives SET sent_at", Why::OwnRun),
+    ("sql/directives/queue.rs", "FROM directives WHERE id = $1 AND token = $2", Why::OwnRun),
+    ("sql/directives/queue.rs", "UPDATE directives SET lease_until", Why::OwnRun),
     ("sql/drafts.rs", "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1", Why::Times),
     ("sql/previews.rs", "DELETE FROM previews WHERE id IN ( SELECT id FROM previews", Why::Times),
     ("sql/ready.rs", "DELETE FROM drafts WHERE id IS NULL", Why::Probe),
@@ -120,6 +134,13 @@ fn owners_are_bound_by_their_scope_alone() {
     let apart = [
         ("sql/approvals.rs", 6),
         ("sql/audit.rs", 2),
+        // Signals and their deliveries are the tenant's, and so is a directive for those who may decide it.
+        ("sql/deliveries.rs", 3),
+        ("sql/directives/change.rs", 4),
+        ("sql/directives/mod.rs", 5),
+        ("sql/directives/queue.rs", 3),
+        ("sql/directives/request.rs", 2),
+        ("sql/signals.rs", 16),
         ("sql/previews.rs", 2),
         ("sql/quotas.rs", 3),
         ("sql/runs/append.rs", 1),
@@ -161,6 +182,9 @@ fn transactions_reach_beyond_a_tenant_where_there_is_a_reason_alone() {
         ("sql/runs/leases.rs", 4),
         ("sql/runs/reap.rs", 4),
         ("sql/views/delete.rs", 1),
+        // What is due, whoever's it is, and what holds a claim of it.
+        ("sql/deliveries.rs", 5),
+        ("sql/directives/queue.rs", 9),
         // The audit record, which is the operator's, and tools of servers, which are nobody's.
         ("sql/audit.rs", 7),
         ("sql/pins.rs", 3),

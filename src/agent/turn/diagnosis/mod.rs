@@ -182,6 +182,7 @@ impl Diagnosis {
             }
             TrailEvent::UserMessage { .. }
             | TrailEvent::ApprovalDecided { .. }
+            | TrailEvent::Directive(_)
             | TrailEvent::PreviewDecided(_)
             | TrailEvent::RunEnded { .. } => {}
         }

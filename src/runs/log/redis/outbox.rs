@@ -205,6 +205,7 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::ToolCallHeld { .. }
         | AgentEvent::CallDecided { .. }
         | AgentEvent::ToolCallFinished { .. }
+        | AgentEvent::Directive(_)
         | AgentEvent::Operation(_)
         | AgentEvent::Artifact(_)
         | AgentEvent::Payload(_)

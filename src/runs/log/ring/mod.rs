@@ -307,6 +307,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
             let id = operation.id.as_ref().map_or(0, String::len);
             operation.call.as_str().len() + operation.kind.len() + operation.name.len() + id
         }
+        AgentEvent::Directive(notice) => notice.name.len() + notice.asks.as_ref().map_or(0, |asks| asks.digest.len()),
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
         AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),

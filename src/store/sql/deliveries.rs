@@ -1,0 +1,223 @@
+//! Deliveries in SQL: taken under a lease, and ended by who holds them.
+
+use async_trait::async_trait;
+
+use super::SqlStore;
+use super::pages::page;
+use super::signals::{SignalRow, signal_columns};
+use crate::agent::ports::directives::{Cursor, Page};
+use crate::agent::ports::signals::{Delivered, Delivery, DeliveryFilter, DeliveryStatus, DeliveryStore, DueDelivery};
+use crate::agent::ports::store_error::StoreError;
+use crate::chat::caller::Owner;
+use crate::chat::ids::{DeliveryId, SignalId};
+use crate::store::fault::{Fault, attempt};
+use crate::store::record_error::RecordError;
+use crate::store::scope::{Reach, Scope};
+use crate::store::statement::{Batch, query};
+
+/// Signals that one tidying removes.
+const AT_ONCE: i64 = 1000;
+
+/// The longest error that is kept, in bytes.
+const ERROR_BYTES: usize = 500;
+
+#[async_trait]
+impl DeliveryStore for SqlStore {
+    async fn claim_deliveries(
+        &self,
+        subscribers: &[&str],
+        lease_ms: i64,
+        most: u32,
+    ) -> Result<Vec<DueDelivery>, StoreError> {
+        attempt("take deliveries", self.try_claim_deliveries(subscribers, lease_ms, most)).await
+    }
+
+    async fn settle_delivery(&self, id: DeliveryId, token: i64, outcome: &Delivered) -> Result<bool, StoreError> {
+        attempt("end a delivery", self.try_settle_delivery(id, token, outcome)).await
+    }
+
+    async fn deliveries(&self, owner: &Owner, filter: &DeliveryFilter) -> Result<Page<Delivery>, StoreError> {
+        attempt("list deliveries", self.try_deliveries(&owner.into(), filter)).await
+    }
+
+    async fn retry_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<bool>, StoreError> {
+        attempt("retry a delivery", self.try_retry_delivery(&owner.into(), id)).await
+    }
+
+    async fn tidy_signals(&self, kept_ms: Option<i64>) -> Result<bool, StoreError> {
+        attempt("remove old signals", self.try_tidy_signals(kept_ms)).await
+    }
+}
+
+/// A delivery that was taken, with its signal.
+#[derive(sqlx::FromRow)]
+struct DueRow {
+    delivery: String,
+    tenant: String,
+    subscriber: String,
+    attempts: i64,
+    token: i64,
+    #[sqlx(flatten)]
+    signal: SignalRow,
+}
+
+/// A delivery as it is listed.
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    signal_id: String,
+    name: String,
+    subscriber: String,
+    status: String,
+    attempts: i64,
+    created_at: i64,
+    due_at: i64,
+    last_status: Option<i64>,
+    last_error: Option<String>,
+    delivered_at: Option<i64>,
+}
+
+impl SqlStore {
+    async fn try_claim_deliveries(
+        &self,
+        subscribers: &[&str],
+        lease_ms: i64,
+        most: u32,
+    ) -> Result<Vec<DueDelivery>, Fault> {
+        let names = serde_json::to_string(subscribers).map_err(RecordError::json("list"))?;
+        let is_any: Option<String> = query(
+            "SELECT id FROM deliveries WHERE status = 'pending' AND subscriber @one_of($1) AND due_at <= @now
+                 AND COALESCE(lease_until, 0) <= @now LIMIT 1",
+        )
+        .bind(&names)
+        .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
+        .await?;
+        if is_any.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut transaction = self.database.write(Reach::All).await?;
+        let taken: Vec<String> = query(
+            "UPDATE deliveries SET lease_until = @now + $2, token = token + 1
+             WHERE id IN (SELECT id FROM deliveries
+                 WHERE status = 'pending' AND subscriber @one_of($1) AND due_at <= @now AND COALESCE(lease_until, 0) <= @now
+                 ORDER BY due_at, id LIMIT $3 @skip_locked)
+             RETURNING id",
+        )
+        .bind((&names, lease_ms, i64::from(most)))
+        .fetch_values(&mut transaction)
+        .await?;
+        let taken = serde_json::to_string(&taken).map_err(RecordError::json("list"))?;
+        let rows: Vec<DueRow> = query(concat!(
+            "SELECT d.id AS delivery, d.tenant, d.subscriber, d.attempts, d.token, ",
+            signal_columns!(),
+            " FROM deliveries d JOIN signals s ON s.id = d.signal_id WHERE d.id @one_of($1) ORDER BY d.due_at, d.id",
+        ))
+        .bind(taken)
+        .fetch_all(&mut transaction)
+        .await?;
+        transaction.commit().await?;
+        let due = |row: DueRow| {
+            let owner = Scope::of_row(row.tenant, String::new()).owner();
+            Ok(DueDelivery {
+                id: DeliveryId::parse(&row.delivery).map_err(RecordError::from)?,
+                token: row.token,
+                subscriber: row.subscriber,
+                attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
+                tenant: owner.tenant_name().map(str::to_owned),
+                signal: row.signal.into_signal()?,
+            })
+        };
+        rows.into_iter().map(due).collect()
+    }
+
+    async fn try_settle_delivery(&self, id: DeliveryId, token: i64, outcome: &Delivered) -> Result<bool, Fault> {
+        let (state, status, error, in_ms) = match outcome {
+            Delivered::Yes(status) => (DeliveryStatus::Delivered, Some(*status), None, 0),
+            Delivered::Later { status, error, in_ms } => (DeliveryStatus::Pending, *status, Some(error), *in_ms),
+            Delivered::Dead { status, error } => (DeliveryStatus::Dead, *status, Some(error), 0),
+        };
+        let error = error.map(|error| error[..error.floor_char_boundary(ERROR_BYTES)].to_owned());
+        let mut transaction = self.database.write(Reach::All).await?;
+        let settled = query(
+            "UPDATE deliveries SET status = $3, attempts = attempts + 1, last_status = $4, last_error = $5, lease_until = NULL,
+                 due_at = @now + $6, delivered_at = CASE WHEN $3 = 'delivered' THEN @now ELSE NULL END
+             WHERE id = $1 AND token = $2 AND status = 'pending'",
+        )
+        .bind((id.to_string(), token, state.name(), status.map(i64::from), error, in_ms))
+        .execute(&mut transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(settled > 0)
+    }
+
+    async fn try_deliveries(&self, scope: &Scope, filter: &DeliveryFilter) -> Result<Page<Delivery>, Fault> {
+        let DeliveryFilter { status, subscriber, signal, limit, after } = filter;
+        let after = after.clone().unwrap_or(Cursor { at_ms: i64::MAX, id: String::new() });
+        let rows: Vec<Row> = query(
+            "SELECT d.id, d.signal_id, s.name, d.subscriber, d.status, d.attempts, d.created_at, d.due_at, d.last_status,
+                 d.last_error, d.delivered_at
+             FROM deliveries d JOIN signals s ON s.id = d.signal_id
+             WHERE d.tenant = $1 AND (CAST($2 AS TEXT) IS NULL OR d.status = $2)
+                 AND (CAST($3 AS TEXT) IS NULL OR d.subscriber = $3) AND (CAST($4 AS TEXT) IS NULL OR d.signal_id = $4)
+                 AND (d.created_at, d.id) < ($5, $6)
+             ORDER BY d.created_at DESC, d.id DESC LIMIT $7",
+        )
+        .bind((scope.tenant(), status.map(DeliveryStatus::name), subscriber.as_deref()))
+        .bind((signal.map(|id| id.to_string()), after.at_ms, after.id, i64::from(*limit) + 1))
+        .fetch_all(&mut self.database.reading(Reach::Tenant(scope)).await?)
+        .await?;
+        page(rows, *limit, |row| {
+            let status = DeliveryStatus::parse(&row.status).ok_or(RecordError::Directive)?;
+            Ok(Delivery {
+                id: DeliveryId::parse(&row.id).map_err(RecordError::from)?,
+                signal: SignalId::parse(&row.signal_id).map_err(RecordError::from)?,
+                name: row.name,
+                subscriber: row.subscriber,
+                status,
+                attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
+                created_at_ms: row.created_at,
+                next_attempt_at_ms: (status == DeliveryStatus::Pending).then_some(row.due_at),
+                last_status: row.last_status.and_then(|status| u16::try_from(status).ok()),
+                last_error: row.last_error,
+                delivered_at_ms: row.delivered_at,
+            })
+        })
+    }
+
+    async fn try_retry_delivery(&self, scope: &Scope, id: DeliveryId) -> Result<Option<bool>, Fault> {
+        let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
+        let retried = query(
+            "UPDATE deliveries SET status = 'pending', attempts = 0, due_at = @now, lease_until = NULL, token = token + 1
+             WHERE tenant = $1 AND id = $2 AND status = 'dead'",
+        )
+        .bind((scope.tenant(), id.to_string()))
+        .execute(&mut transaction)
+        .await?;
+        if retried > 0 {
+            transaction.commit().await?;
+            return Ok(Some(true));
+        }
+        let is_there: i64 = query("SELECT COUNT(*) FROM deliveries WHERE tenant = $1 AND id = $2")
+            .bind((scope.tenant(), id.to_string()))
+            .fetch_value(&mut transaction)
+            .await?;
+        Ok((is_there > 0).then_some(false))
+    }
+
+    async fn try_tidy_signals(&self, kept_ms: Option<i64>) -> Result<bool, Fault> {
+        let Some(kept_ms) = kept_ms else { return Ok(false) };
+        let mut batch = Batch::default();
+        batch
+            .say(
+                "DELETE FROM signals WHERE id IN (
+                     SELECT id FROM signals WHERE inserted_at < @now - $1 ORDER BY inserted_at LIMIT $2)",
+            )
+            .bind((kept_ms, AT_ONCE));
+        batch.commit(self.database.write(Reach::All).await?).await?;
+        let left: Option<String> = query("SELECT id FROM signals WHERE inserted_at < @now - $1 LIMIT 1")
+            .bind(kept_ms)
+            .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
+            .await?;
+        Ok(left.is_some())
+    }
+}

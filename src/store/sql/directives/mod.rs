@@ -1,0 +1,152 @@
+//! Directives in SQL: kept ([`request`]), decided and changed ([`change`]), taken and ended ([`queue`]).
+//!
+//! **Invariant:** a transition changes the row by what it was, and tells of it in the same transaction: its signal with
+//! the deliveries, and the audit record where something is sent or decided. Locks come in one order: rows of directives,
+//! then the numbers of their tenants' signals, tenant by tenant, and then what their users keep, which triggers count.
+
+mod change;
+mod queue;
+mod request;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::pages::page;
+use super::{SqlStore, signals};
+use crate::agent::ports::directives::{Cursor, DirectiveFilter, DirectiveRecords, Page};
+use crate::agent::ports::store_error::StoreError;
+use crate::chat::caller::Caller;
+use crate::chat::directive::Directive;
+use crate::chat::ids::DirectiveId;
+use crate::chat::signal::{SignalFact, SignalSource, Subscriptions};
+use crate::chat::trail::TrailEvent;
+use crate::store::directive::{DirectiveRow, directive_columns};
+use crate::store::fault::{Fault, attempt};
+use crate::store::record_error::RecordError;
+use crate::store::scope::{Reach, Scope, storable};
+use crate::store::statement::{Batch, query};
+use crate::store::trail::encode_entry;
+
+#[async_trait]
+impl DirectiveRecords for SqlStore {
+    async fn directive(
+        &self,
+        caller: &Caller,
+        id: DirectiveId,
+        of_tenant: bool,
+    ) -> Result<Option<Directive>, StoreError> {
+        attempt("read a directive", self.try_directive(caller, id, of_tenant)).await
+    }
+
+    async fn directives(&self, caller: &Caller, filter: &DirectiveFilter) -> Result<Page<Directive>, StoreError> {
+        attempt("list directives", self.try_directives(caller, filter)).await
+    }
+}
+
+impl SqlStore {
+    async fn try_directive(
+        &self,
+        caller: &Caller,
+        id: DirectiveId,
+        of_tenant: bool,
+    ) -> Result<Option<Directive>, Fault> {
+        let scope = Scope::from(&caller.owner);
+        let row: Option<DirectiveRow> = query(concat!(
+            "SELECT ",
+            directive_columns!(),
+            " FROM directives WHERE tenant = $1 AND id = $2 AND ($3 <> 0 OR user_id = $4 OR role @one_of($5))",
+        ))
+        .bind((scope.tenant(), id.to_string(), i64::from(of_tenant), scope.user(), roles(caller)?))
+        .fetch_optional(&mut self.database.reading(Reach::Tenant(&scope)).await?)
+        .await?;
+        Ok(row.map(DirectiveRow::into_directive).transpose()?)
+    }
+
+    async fn try_directives(&self, caller: &Caller, filter: &DirectiveFilter) -> Result<Page<Directive>, Fault> {
+        let scope = Scope::from(&caller.owner);
+        let DirectiveFilter { status, name, subject_kind, subject_id, correlation, of_tenant, limit, after } = filter;
+        let after = after.clone().unwrap_or(Cursor { at_ms: i64::MAX, id: String::new() });
+        let text = |text: &Option<String>| text.as_deref().map(|text| storable(text).into_owned());
+        let rows: Vec<DirectiveRow> = query(concat!(
+            "SELECT ",
+            directive_columns!(),
+            " FROM directives WHERE tenant = $1
+                 AND ($2 <> 0 OR user_id = $3 OR (role @one_of($4) AND status = 'pending_approval'))
+                 AND (CAST($5 AS TEXT) IS NULL OR status = $5) AND (CAST($6 AS TEXT) IS NULL OR name = $6)
+                 AND (CAST($7 AS TEXT) IS NULL OR subject_type = $7) AND (CAST($8 AS TEXT) IS NULL OR subject_id = $8)
+                 AND (CAST($9 AS TEXT) IS NULL OR correlation = $9) AND (created_at, id) < ($10, $11)
+             ORDER BY created_at DESC, id DESC LIMIT $12",
+        ))
+        .bind((scope.tenant(), i64::from(*of_tenant), scope.user(), roles(caller)?))
+        .bind((status.map(|status| status.name()), text(name), text(subject_kind), text(subject_id)))
+        .bind((text(correlation), after.at_ms, after.id, i64::from(*limit) + 1))
+        .fetch_all(&mut self.database.reading(Reach::Tenant(&scope)).await?)
+        .await?;
+        page(rows, *limit, |row| Ok(row.into_directive()?))
+    }
+}
+
+/// The caller's roles as a JSON list, as the column holds them.
+fn roles(caller: &Caller) -> Result<String, RecordError> {
+    let roles: Vec<_> = caller.roles.iter().map(|role| storable(role)).collect();
+    serde_json::to_string(&roles).map_err(RecordError::json("list"))
+}
+
+/// What a transition is called, and what else is known of it.
+struct Told<'a> {
+    /// The last word of the signal's name.
+    what: &'a str,
+    /// The `sub` of who did it.
+    by: &'a str,
+    /// What belongs to it besides.
+    more: Map<String, Value>,
+}
+
+impl<'a> Told<'a> {
+    fn new(what: &'a str, by: &'a str) -> Self {
+        Self { what, by, more: Map::new() }
+    }
+}
+
+/// Adds the signal of a transition, after which the directive is this one, and its entry in the trail of the conversation.
+fn tell(
+    batch: &mut Batch,
+    subscriptions: &Subscriptions,
+    scope: &Scope,
+    directive: &Directive,
+    Told { what, by, more }: Told<'_>,
+) -> Result<(), RecordError> {
+    if let Some(conversation) = &directive.conversation {
+        let entry = TrailEvent::Directive(directive.notice());
+        batch
+            .say(
+                "INSERT INTO trail (tenant, user_id, conversation, at, kind, body)
+                 SELECT tenant, user_id, id, @now, $4, $5 FROM conversations WHERE tenant = $1 AND user_id = $2 AND id = $3",
+            )
+            .bind((scope, conversation.as_str(), entry.kind(), encode_entry(&entry)?));
+    }
+    let name = format!("directive.{what}");
+    let Value::Object(mut payload) = json!({
+        "directive_id": directive.id.to_string(),
+        "directive_name": directive.name.as_str(),
+        "status": directive.status.name(),
+        "attempt": directive.attempt,
+    }) else {
+        return Ok(());
+    };
+    payload.extend(more);
+    let dedupe_key = format!("{name}:{}:{}:{}", scope.tenant(), directive.id, directive.attempt);
+    let fact = SignalFact {
+        name,
+        payload,
+        metadata: Map::new(),
+        occurred_at_ms: None,
+        correlation: Some(directive.correlation.clone()),
+        causation: Some(directive.id.to_string()),
+        actor: Some(by.to_owned()),
+        subject: directive.subject.clone(),
+        source: SignalSource::Directives,
+        dedupe_key: Some(dedupe_key),
+    };
+    signals::tell(batch, subscriptions, scope, &fact).map(drop)
+}

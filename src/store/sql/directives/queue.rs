@@ -1,0 +1,346 @@
+//! The rows as a queue: taken under a lease, noted before anything is sent, and ended once.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::super::{SqlStore, audit, signals};
+use super::change::{cancel, fact, reason, write};
+use super::{Told, tell};
+use crate::agent::ports::directives::{
+    AttemptDone, Claimed, Claiming, DirectiveQueue, Due, Fence, FenceError, Settlement,
+};
+use crate::agent::ports::store_error::StoreError;
+use crate::chat::audit::{Act, Fact};
+use crate::chat::day::rfc3339;
+use crate::chat::directive::{CancelReason, Directive, DirectiveError, DirectiveStatus};
+use crate::chat::fate::CallFate;
+use crate::chat::ids::DirectiveId;
+use crate::chat::signal::SignalFact;
+use crate::store::database::Writing;
+use crate::store::directive::{DirectiveRow, directive_columns};
+use crate::store::fault::{Fault, Undone, attempt};
+use crate::store::record_error::RecordError;
+use crate::store::scope::{Reach, Scope, storable};
+use crate::store::statement::{Batch, Statement, query};
+
+/// How long what runs with its caller's token may wait to be begun by the process that they asked, in milliseconds.
+const CALLER_PATIENCE_MS: i64 = 60_000;
+
+/// Rows that one tidying changes or removes of each kind.
+const AT_ONCE: i64 = 200;
+
+#[async_trait]
+impl DirectiveQueue for SqlStore {
+    async fn claim_directives(&self, claiming: Claiming<'_>) -> Result<Vec<Claimed>, StoreError> {
+        attempt("take directives", self.try_claim_directives(claiming)).await
+    }
+
+    async fn begin_attempt(&self, fence: Fence, lease_ms: i64) -> Result<(), FenceError> {
+        attempt("begin an attempt", self.try_begin_attempt(fence, lease_ms)).await
+    }
+
+    async fn settle_attempt(&self, fence: Fence, settlement: &Settlement) -> Result<Directive, FenceError> {
+        attempt("end an attempt", self.try_settle_attempt(fence, settlement)).await
+    }
+
+    async fn renew_claims(&self, claims: &[DirectiveId], process: &str, lease_ms: i64) -> Result<(), StoreError> {
+        attempt("renew claims of directives", self.try_renew_claims(claims, process, lease_ms)).await
+    }
+
+    async fn tidy_directives(&self, kept_ms: Option<i64>) -> Result<bool, StoreError> {
+        attempt("tidy directives", self.try_tidy_directives(kept_ms)).await
+    }
+}
+
+impl SqlStore {
+    async fn try_claim_directives(&self, claiming: Claiming<'_>) -> Result<Vec<Claimed>, Fault> {
+        let Claiming { process, lease_ms, most, what, names } = claiming;
+        let names = serde_json::to_string(names).map_err(RecordError::json("list"))?;
+        // Looking costs no writer its turn.
+        let is_any: Option<String> = match what {
+            Due::This(_) => Some(String::new()),
+            Due::Now => {
+                let due = query(
+                    "SELECT id FROM directives
+                     WHERE status = 'requested' AND due_at <= @now AND runs_as = 'service' AND name @one_of($1) LIMIT 1",
+                );
+                due.bind(&names).fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
+            }
+            Due::Abandoned => {
+                let abandoned =
+                    query("SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now LIMIT 1");
+                abandoned.fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
+            }
+        };
+        if is_any.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut transaction = self.database.write(Reach::All).await?;
+        let mut claim = claim(what).bind((storable(process), lease_ms)).bind(taken(what, most));
+        if what == Due::Now {
+            claim = claim.bind(names);
+        }
+        let mut rows: Vec<DirectiveRow> = claim.fetch_all(&mut transaction).await?;
+        // The numbers of tenants' signals are held in one order by all.
+        rows.sort_by_key(|row| row.scope().tenant().to_owned());
+        let (mut batch, mut claimed) = (Batch::default(), Vec::with_capacity(rows.len()));
+        for row in rows {
+            let scope = row.scope();
+            let (token, was_sent, in_doubt) = (row.token, row.sent_at.is_some(), row.in_doubt != 0);
+            let directive = row.into_directive()?;
+            match what {
+                Due::Now | Due::This(_) => {
+                    let told = Told::new("started", &directive.owner.user);
+                    tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+                }
+                Due::Abandoned => {}
+            }
+            claimed.push(Claimed { fence: Fence { id: directive.id, token }, directive, was_sent, in_doubt });
+        }
+        batch.commit(transaction).await?;
+        Ok(claimed)
+    }
+
+    async fn try_begin_attempt(&self, fence: Fence, lease_ms: i64) -> Result<(), Undone<FenceError>> {
+        let mut transaction = self.database.write(Reach::All).await?;
+        let begun: Option<DirectiveRow> = query(concat!(
+            "UPDATE directives SET sent_at = @now, lease_until = @now + $3
+             WHERE id = $1 AND token = $2 AND status = 'running' AND lease_until > @now AND sent_at IS NULL
+             RETURNING ",
+            directive_columns!(),
+        ))
+        .bind((fence.id.to_string(), fence.token, lease_ms))
+        .fetch_optional(&mut transaction)
+        .await?;
+        let Some(row) = begun else { return Err(Undone::Refused(FenceError::Lost)) };
+        let scope = row.scope();
+        let directive = row.into_directive()?;
+        let mut batch = Batch::default();
+        let digest = directive.approval.as_ref().map(|approval| approval.digest.clone());
+        let by = &directive.owner.user;
+        audit::tell(
+            &mut batch,
+            &scope,
+            Fact { arguments: digest, ..fact(Act::WriteDispatched, by, &scope, &directive) },
+        );
+        batch.commit(transaction).await?;
+        Ok(())
+    }
+
+    async fn try_settle_attempt(&self, fence: Fence, settlement: &Settlement) -> Result<Directive, Undone<FenceError>> {
+        let mut transaction = self.database.write(Reach::All).await?;
+        let row: Option<DirectiveRow> = query(concat!(
+            "SELECT ",
+            directive_columns!(),
+            " FROM directives WHERE id = $1 AND token = $2 AND status = 'running' @for_update",
+        ))
+        .bind((fence.id.to_string(), fence.token))
+        .fetch_optional(&mut transaction)
+        .await?;
+        let Some(row) = row else { return Err(Undone::Refused(FenceError::Lost)) };
+        let now: i64 = query("SELECT @now").fetch_value(&mut transaction).await?;
+        let (scope, was_sent) = (row.scope(), row.sent_at.is_some());
+        signals::hold_numbers(&mut transaction, &scope).await?;
+        let mut directive = row.into_directive()?;
+        directive.updated_at_ms = now;
+        let by = directive.owner.user.clone();
+        let mut batch = Batch::default();
+        let mut in_doubt = None;
+        let (told, outcome) = match settlement {
+            Settlement::Succeeded(AttemptDone { result, text, signals: of_domain }) => {
+                end(&mut directive, DirectiveStatus::Succeeded, now);
+                (directive.result, directive.text, directive.error) = (Some(result.clone()), text.clone(), None);
+                for signal in of_domain {
+                    let signal = of_directive(signal, &directive, &scope);
+                    signals::tell(&mut batch, &self.subscriptions, &scope, &signal)?;
+                }
+                (Told::new("succeeded", &by), CallFate::Done)
+            }
+            Settlement::Failed(error) => {
+                end(&mut directive, DirectiveStatus::Failed, now);
+                directive.error = Some(error.clone());
+                (Told { more: said(error), ..Told::new("failed", &by) }, CallFate::Failed)
+            }
+            Settlement::Unknown(error) => {
+                end(&mut directive, DirectiveStatus::Unknown, now);
+                directive.error = Some(error.clone());
+                (Told { more: said(error), ..Told::new("unknown", &by) }, CallFate::Unknown)
+            }
+            Settlement::Again { error, in_ms, in_doubt: doubt } => {
+                directive.status = DirectiveStatus::Requested;
+                if !was_sent {
+                    // It was none.
+                    directive.max_attempts = directive.max_attempts.saturating_add(1);
+                }
+                directive.due_at_ms = now.saturating_add(*in_ms);
+                directive.error = Some(error.clone());
+                in_doubt = doubt.then_some(true);
+                let mut more = said(error);
+                more.insert("next_attempt_at".to_owned(), Value::from(rfc3339(directive.due_at_ms)));
+                let fate = if *doubt { CallFate::Unknown } else { CallFate::Failed };
+                (Told { more, ..Told::new("attempt_failed", &by) }, fate)
+            }
+            Settlement::CallerGone => {
+                cancel(&mut directive, CancelReason::CallerGone, now);
+                (Told { more: reason(CancelReason::CallerGone), ..Told::new("canceled", &by) }, CallFate::NotRun)
+            }
+        };
+        write(&mut batch, &scope, &directive, in_doubt)?;
+        tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+        if was_sent {
+            let ended = fact(Act::WriteEnded, &by, &scope, &directive);
+            audit::tell(&mut batch, &scope, Fact { outcome: Some(outcome.name()), ..ended });
+        }
+        batch.commit(transaction).await?;
+        Ok(directive)
+    }
+
+    async fn try_renew_claims(&self, claims: &[DirectiveId], process: &str, lease_ms: i64) -> Result<(), Fault> {
+        let ids: Vec<String> = claims.iter().map(ToString::to_string).collect();
+        let ids = serde_json::to_string(&ids).map_err(RecordError::json("list"))?;
+        let mut batch = Batch::default();
+        let renew = "UPDATE directives SET lease_until = @now + $2
+             WHERE status = 'running' AND lease_owner = $1 AND lease_until > @now AND id @one_of($3)";
+        batch.say(renew).bind((storable(process), lease_ms, ids));
+        batch.commit(self.database.write(Reach::Leases).await?).await?;
+        Ok(())
+    }
+
+    async fn try_tidy_directives(&self, kept_ms: Option<i64>) -> Result<bool, Fault> {
+        let late = "SELECT id FROM directives WHERE status = 'pending_approval' AND expires_at <= @now
+             UNION ALL SELECT id FROM directives
+                 WHERE status = 'requested' AND runs_as = 'caller' AND updated_at <= @now - $1
+             UNION ALL SELECT id FROM directives WHERE completed_at IS NOT NULL AND completed_at <= @now - $2 LIMIT 1";
+        let kept = kept_ms.unwrap_or(i64::MAX / 2);
+        let is_any: Option<String> = query(late)
+            .bind((CALLER_PATIENCE_MS, kept))
+            .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
+            .await?;
+        if is_any.is_none() {
+            return Ok(false);
+        }
+        let mut transaction = self.database.write(Reach::All).await?;
+        let ended = self.end_late(&mut transaction).await?;
+        let (mut batch, most) = (Batch::default(), AT_ONCE.unsigned_abs());
+        let is_full = ended.len() as u64 >= most;
+        for (scope, _, _) in &ended {
+            signals::hold_numbers(&mut transaction, scope).await?;
+        }
+        for (scope, directive, why) in ended {
+            let by = directive.owner.user.as_str();
+            write(&mut batch, &scope, &directive, None)?;
+            let told = Told { more: reason(why), ..Told::new("canceled", by) };
+            tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+            if why == CancelReason::Expired {
+                audit::tell(&mut batch, &scope, fact(Act::ApprovalExpired, "", &scope, &directive));
+            }
+        }
+        batch.commit(transaction).await?;
+        let mut transaction = self.database.write(Reach::All).await?;
+        let removed = query(
+            "DELETE FROM directives WHERE id IN (
+                 SELECT id FROM directives WHERE completed_at IS NOT NULL AND completed_at <= @now - $1
+                 LIMIT $2 @skip_locked)",
+        )
+        .bind((kept, AT_ONCE))
+        .execute(&mut transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(is_full || removed >= most)
+    }
+
+    /// What nobody decided in time, and what its caller has left before it was begun; held, and ended.
+    async fn end_late(&self, transaction: &mut Writing) -> Result<Vec<(Scope, Directive, CancelReason)>, Fault> {
+        let mut rows: Vec<DirectiveRow> = query(concat!(
+            "SELECT ",
+            directive_columns!(),
+            " FROM directives WHERE status = 'pending_approval' AND expires_at <= @now LIMIT $1 @skip_locked",
+        ))
+        .bind(AT_ONCE)
+        .fetch_all(transaction)
+        .await?;
+        let left: Vec<DirectiveRow> = query(concat!(
+            "SELECT ",
+            directive_columns!(),
+            " FROM directives WHERE status = 'requested' AND runs_as = 'caller' AND updated_at <= @now - $1
+             LIMIT $2 @skip_locked",
+        ))
+        .bind((CALLER_PATIENCE_MS, AT_ONCE))
+        .fetch_all(transaction)
+        .await?;
+        rows.extend(left);
+        rows.sort_by_key(|row| row.scope().tenant().to_owned());
+        let now: i64 = query("SELECT @now").fetch_value(transaction).await?;
+        let ended = rows.into_iter().map(|row| {
+            let scope = row.scope();
+            let mut directive = row.into_directive()?;
+            let why = match directive.status {
+                DirectiveStatus::PendingApproval => CancelReason::Expired,
+                _ => CancelReason::CallerGone,
+            };
+            cancel(&mut directive, why, now);
+            Ok((scope, directive, why))
+        });
+        ended.collect()
+    }
+}
+
+/// The statement that takes what is meant, for the process `$1`, for `$2` milliseconds; see [`taken`].
+fn claim(what: Due) -> Statement {
+    query(match what {
+        Due::Now => concat!(
+            "UPDATE directives SET status = 'running', attempt = attempt + 1, token = token + 1, lease_owner = $1,
+                 lease_until = @now + $2, sent_at = NULL, started_at = COALESCE(started_at, @now), updated_at = @now
+             WHERE id IN (SELECT id FROM directives
+                 WHERE status = 'requested' AND due_at <= @now AND runs_as = 'service' AND name @one_of($4)
+                 ORDER BY due_at, id LIMIT CAST($3 AS BIGINT) @skip_locked)
+             RETURNING ",
+            directive_columns!()
+        ),
+        Due::This(_) => concat!(
+            "UPDATE directives SET status = 'running', attempt = attempt + 1, token = token + 1, lease_owner = $1,
+                 lease_until = @now + $2, sent_at = NULL, started_at = COALESCE(started_at, @now), updated_at = @now
+             WHERE id = $3 AND status = 'requested' RETURNING ",
+            directive_columns!()
+        ),
+        Due::Abandoned => concat!(
+            "UPDATE directives SET token = token + 1, lease_owner = $1, lease_until = @now + $2
+             WHERE id IN (SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now
+                 ORDER BY lease_until LIMIT CAST($3 AS BIGINT) @skip_locked)
+             RETURNING ",
+            directive_columns!()
+        ),
+    })
+}
+
+/// The third parameter of [`claim`]: which one, or how many.
+fn taken(what: Due, most: u32) -> String {
+    match what {
+        Due::This(id) => id.to_string(),
+        Due::Now | Due::Abandoned => most.to_string(),
+    }
+}
+
+fn end(directive: &mut Directive, status: DirectiveStatus, now: i64) {
+    (directive.status, directive.completed_at_ms) = (status, Some(now));
+}
+
+/// What a signal says of an error.
+fn said(error: &DirectiveError) -> Map<String, Value> {
+    let told = json!({"code": error.code.name(), "message": error.message});
+    Map::from_iter([("error".to_owned(), told)])
+}
+
+/// The signal of the domain as the directive's.
+fn of_directive(signal: &SignalFact, directive: &Directive, scope: &Scope) -> SignalFact {
+    let subject = signal.subject.clone().or_else(|| directive.subject.clone());
+    let about = subject.as_ref().map(|subject| subject.id.as_str()).unwrap_or_default();
+    SignalFact {
+        correlation: Some(directive.correlation.clone()),
+        causation: Some(directive.id.to_string()),
+        actor: Some(directive.owner.user.clone()),
+        dedupe_key: Some(format!("{}:{}:{about}:{}", signal.name, scope.tenant(), directive.id)),
+        subject,
+        ..signal.clone()
+    }
+}

@@ -1,0 +1,199 @@
+//! A directive is requested: found by its key or its live intent, or kept.
+
+use serde_json::json;
+
+use super::super::{SqlStore, signals};
+use super::{Told, tell};
+use crate::agent::ports::audit::sha256;
+use crate::agent::ports::directives::{
+    CommandRule, LiveLimits, NewDirective, RequestError, RequestKey, Requested, Wanted,
+};
+use crate::chat::approval::Consent;
+use crate::chat::caller::Owner;
+use crate::chat::directive::{Directive, DirectiveApproval, DirectiveStatus};
+use crate::chat::ids::{ConversationId, DirectiveId};
+use crate::store::database::Connection;
+use crate::store::directive::{DirectiveRow, directive_columns, encode_body};
+use crate::store::fault::{Fault, Undone};
+use crate::store::redact::a_secret;
+use crate::store::scope::{Reach, Scope, storable};
+use crate::store::statement::{Batch, query};
+
+impl SqlStore {
+    pub(super) async fn try_keep_directive(&self, new: NewDirective<'_>) -> Result<Requested, Undone<RequestError>> {
+        let NewDirective { caller, wanted, rule, approval_ms, limits } = new;
+        let scope = Scope::from(&caller.owner);
+        if let Some(name) = a_secret(&wanted.prepared.payload) {
+            return Err(Undone::Refused(RequestError::Secret(name)));
+        }
+        let request_key = wanted.key.as_ref().map(|key| sha256(&key.as_kept()));
+        let request_digest = sha256(&json!([rule.name.as_str(), wanted.prepared.payload]).to_string());
+        let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
+        // Whoever else requests one in this tenant waits until this one is kept, and finds it then.
+        signals::hold_numbers(&mut transaction, &scope).await?;
+        if let Some(key) = &request_key
+            && let Some((known, came_with)) = of_key(&mut transaction, &scope, key).await?
+        {
+            return match came_with == request_digest {
+                true => Ok(Requested { directive: known, created: false }),
+                false => Err(Undone::Refused(RequestError::KeyMismatch)),
+            };
+        }
+        if let Some(intent) = &wanted.prepared.intent
+            && let Some(live) = of_intent(&mut transaction, &scope, rule, intent).await?
+        {
+            return Ok(Requested { directive: live, created: false });
+        }
+        check_live(&mut transaction, &scope, limits).await?;
+        let now: i64 = query("SELECT @now").fetch_value(&mut transaction).await?;
+        let intent = wanted.prepared.intent.as_deref().map(|intent| storable(intent).into_owned());
+        let roles = caller.roles.clone();
+        let directive = directive(caller.owner.clone(), roles, wanted, rule, (now, approval_ms));
+        let approval = directive.approval.as_ref();
+        let role = approval.and_then(|approval| match &approval.consent {
+            Consent::Role { role, .. } => Some(storable(role).into_owned()),
+            Consent::User | Consent::Auto => None,
+        });
+        let subject = directive.subject.as_ref();
+        let mut batch = Batch::default();
+        batch
+            .say(
+                "INSERT INTO directives (id, tenant, user_id, name, status, runs_as, conversation, subject_type, subject_id,
+                     correlation, causation, request_key, request_digest, intent, max_attempts, due_at, role, digest,
+                     expires_at, created_at, updated_at, body)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21)",
+            )
+            .bind((directive.id.to_string(), &scope, directive.name.as_str(), directive.status.name()))
+            .bind((directive.runs_as.name(), directive.conversation.as_ref().map(ConversationId::as_str)))
+            .bind((
+                subject.map(|subject| storable(&subject.kind)),
+                subject.map(|subject| storable(&subject.id)),
+                storable(&directive.correlation),
+                directive.causation.as_deref().map(storable),
+            ))
+            .bind((request_key, request_digest, intent, i64::from(directive.max_attempts), directive.due_at_ms))
+            .bind((role, approval.map(|approval| approval.digest.as_str())))
+            .bind((approval.map(|approval| approval.expires_at_ms), now, encode_body(&directive)?));
+        tell(&mut batch, &self.subscriptions, &scope, &directive, Told::new("requested", &caller.owner.user))?;
+        batch.commit(transaction).await?;
+        Ok(Requested { directive, created: true })
+    }
+}
+
+/// The directive that is requested at the time `now`.
+fn directive(
+    owner: Owner,
+    roles: Vec<String>,
+    wanted: Wanted<'_>,
+    rule: &CommandRule,
+    (now, approval_ms): (i64, i64),
+) -> Directive {
+    let Wanted { name: _, prepared, correlation, call, is_approved, key, scheduled_at_ms } = wanted;
+    let approval = match &rule.consent {
+        Consent::Auto => None,
+        Consent::User | Consent::Role { .. } if is_approved => None,
+        consent @ (Consent::User | Consent::Role { .. }) => Some(DirectiveApproval {
+            consent: consent.clone(),
+            digest: prepared.digest,
+            expires_at_ms: now.saturating_add(approval_ms),
+            decided: None,
+        }),
+    };
+    let delay_ms = i64::try_from(rule.delay.as_millis()).unwrap_or(i64::MAX);
+    Directive {
+        id: DirectiveId::fresh(),
+        owner,
+        name: rule.name.clone(),
+        status: match approval {
+            Some(_) => DirectiveStatus::PendingApproval,
+            None => DirectiveStatus::Requested,
+        },
+        reason: None,
+        runs_as: rule.runs_as,
+        payload: prepared.payload,
+        subject: prepared.subject,
+        roles,
+        correlation,
+        causation: call.map(|(call, _)| call.as_str().to_owned()),
+        conversation: call.map(|(_, conversation)| conversation.clone()),
+        idempotency_key: key.and_then(|key| match key {
+            RequestKey::Client(key) => Some(key),
+            RequestKey::Call(_) => None,
+        }),
+        attempt: 0,
+        max_attempts: rule.max_attempts,
+        created_at_ms: now,
+        updated_at_ms: now,
+        due_at_ms: scheduled_at_ms.unwrap_or(now).max(now.saturating_add(delay_ms)),
+        started_at_ms: None,
+        completed_at_ms: None,
+        result: None,
+        text: None,
+        error: None,
+        approval,
+    }
+}
+
+/// The owner's directive of that key, with the digest of the request that it came with.
+async fn of_key(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    key: &str,
+) -> Result<Option<(Directive, String)>, Fault> {
+    #[derive(sqlx::FromRow)]
+    struct Keyed {
+        #[sqlx(flatten)]
+        row: DirectiveRow,
+        came_with: String,
+    }
+    let keyed: Option<Keyed> = query(concat!(
+        "SELECT ",
+        directive_columns!(),
+        ", COALESCE(request_digest, '') AS came_with FROM directives
+             WHERE tenant = $1 AND user_id = $2 AND request_key = $3"
+    ))
+    .bind((scope, key))
+    .fetch_optional(connection)
+    .await?;
+    keyed.map(|Keyed { row, came_with }| Ok((row.into_directive()?, came_with))).transpose()
+}
+
+/// The tenant's live directive of that intent.
+async fn of_intent(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    rule: &CommandRule,
+    intent: &str,
+) -> Result<Option<Directive>, Fault> {
+    let row: Option<DirectiveRow> = query(concat!(
+        "SELECT ",
+        directive_columns!(),
+        " FROM directives WHERE tenant = $1 AND name = $2 AND intent = $3
+             AND status IN ('pending_approval', 'requested', 'running')",
+    ))
+    .bind((scope.tenant(), rule.name.as_str(), storable(intent)))
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(DirectiveRow::into_directive).transpose()?)
+}
+
+/// Checks that one more may be live.
+async fn check_live(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    LiveLimits { per_user, per_tenant }: LiveLimits,
+) -> Result<(), Undone<RequestError>> {
+    let (of_user, of_tenant): (i64, i64) = query(
+        "SELECT CAST(COALESCE(SUM(CASE WHEN user_id = $2 THEN 1 ELSE 0 END), 0) AS BIGINT), COUNT(*) FROM directives
+         WHERE tenant = $1 AND status IN ('pending_approval', 'requested', 'running')",
+    )
+    .bind(scope)
+    .fetch_one(connection)
+    .await?;
+    let is_over = |most: u32, live: i64| most != 0 && live >= i64::from(most);
+    match (is_over(per_user, of_user), is_over(per_tenant, of_tenant) && !scope.tenant().is_empty()) {
+        (true, _) => Err(Undone::Refused(RequestError::TooMany("user"))),
+        (false, true) => Err(Undone::Refused(RequestError::TooMany("tenant"))),
+        (false, false) => Ok(()),
+    }
+}

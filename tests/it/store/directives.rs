@@ -1,0 +1,239 @@
+//! What every store promises about directives, signals and deliveries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use switchboard::agent::ports::directives::{
+    Access, AttemptDone, Change, ChangeError, Claimed, Claiming, CommandRule, Decided, DirectiveFilter, Due,
+    FenceError, LiveLimits, NewDirective, Prepared, RequestError, RequestKey, Requested, Settlement, Wanted,
+};
+use switchboard::agent::ports::signals::SignalFilter;
+use switchboard::chat::approval::Consent;
+use switchboard::chat::caller::{Bearer, Caller, Owner};
+use switchboard::chat::directive::{Directive, DirectiveError, DirectiveErrorCode, DirectiveStatus, RunsAs};
+use switchboard::chat::ids::DirectiveId;
+use switchboard::chat::signal::{FactName, SignalFact, SignalSource, Subject};
+use switchboard::store::Store;
+
+use super::contract::{Database, ManualClock};
+
+fn caller(path: &str, roles: &[&str]) -> Caller {
+    let (tenant, user) = path.split_once('/').unwrap();
+    Caller {
+        owner: Owner { tenant: tenant.to_owned(), user: user.to_owned() },
+        known_as: None,
+        expires_at_ms: None,
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        bearer: Bearer::new("t"),
+        cookie: None,
+    }
+}
+
+fn rule(consent: Consent) -> CommandRule {
+    CommandRule {
+        name: FactName::parse("ticket.close").unwrap(),
+        tool: "close".to_owned(),
+        roles: Vec::new(),
+        runs_as: RunsAs::Service,
+        consent,
+        idempotent: true,
+        max_attempts: 2,
+        delay: Duration::ZERO,
+    }
+}
+
+/// What may be asked for in one way or another.
+#[derive(Default)]
+struct Ask<'a> {
+    key: Option<&'a str>,
+    intent: Option<&'a str>,
+    note: &'a str,
+}
+
+async fn ask(
+    store: &dyn Store,
+    caller: &Caller,
+    rule: &CommandRule,
+    Ask { key, intent, note }: Ask<'_>,
+) -> Result<Requested, RequestError> {
+    let Value::Object(payload) = json!({"note": note, "nul\u{0}": [1.5, null]}) else { unreachable!() };
+    let prepared = Prepared {
+        payload,
+        subject: Some(Subject { kind: "ticket".to_owned(), id: "7\u{0}".to_owned() }),
+        intent: intent.map(str::to_owned),
+        digest: "d".to_owned(),
+    };
+    let wanted = Wanted {
+        name: "ticket.close",
+        prepared,
+        correlation: "run".to_owned(),
+        call: None,
+        is_approved: false,
+        key: key.map(|key| RequestKey::Client(key.to_owned())),
+        scheduled_at_ms: None,
+    };
+    let limits = LiveLimits { per_user: 0, per_tenant: 0 };
+    store.keep_directive(NewDirective { caller, wanted, rule, approval_ms: 60_000, limits }).await
+}
+
+fn names() -> [String; 1] {
+    ["ticket.close".to_owned()]
+}
+
+async fn claim(store: &dyn Store, process: &str, what: Due, most: u32) -> Vec<Claimed> {
+    store.claim_directives(Claiming { process, lease_ms: 60_000, most, what, names: &names() }).await.unwrap()
+}
+
+async fn read(store: &dyn Store, caller: &Caller, id: DirectiveId) -> Directive {
+    store.directive(caller, id, true).await.unwrap().unwrap()
+}
+
+async fn told(store: &dyn Store, caller: &Caller) -> Vec<String> {
+    let filter = SignalFilter { of_tenant: true, ascending: true, limit: 500, ..SignalFilter::default() };
+    let page = store.signals(caller, &filter).await.unwrap();
+    let seqs: Vec<i64> = page.items.iter().map(|signal| signal.seq).collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    page.items.into_iter().map(|signal| signal.fact.name).collect()
+}
+
+fn done() -> Settlement {
+    let signal = SignalFact {
+        name: "ticket.closed".to_owned(),
+        payload: serde_json::Map::new(),
+        metadata: serde_json::Map::new(),
+        occurred_at_ms: None,
+        correlation: None,
+        causation: None,
+        actor: None,
+        subject: None,
+        source: SignalSource::Directives,
+        dedupe_key: None,
+    };
+    Settlement::Succeeded(AttemptDone {
+        result: json!({"x": 1.0e-7}),
+        text: Some("Closed.".to_owned()),
+        signals: vec![signal],
+    })
+}
+
+const ALL: Access = Access { reads: true, operates: true };
+
+pub async fn a_directive_reads_back_as_it_was_kept(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let ann = caller("acme/ann", &["member", "b\u{0}"]);
+    let kept = ask(&*store, &ann, &rule(Consent::User), Ask { note: "ü", ..Ask::default() }).await.unwrap();
+    assert!(kept.created && kept.directive.status == DirectiveStatus::PendingApproval);
+    assert_eq!(read(&*store, &ann, kept.directive.id).await, kept.directive);
+    let decision = Decided { approve: true, comment: Some("yes\u{0}".to_owned()), digest: Some("d".to_owned()) };
+    let decided = store.decide_directive(&ann, kept.directive.id, ALL, &decision).await.unwrap();
+    assert_eq!(read(&*store, &ann, kept.directive.id).await, decided);
+    let [claimed] = &claim(&*store, "p", Due::Now, 9).await[..] else { panic!() };
+    store.begin_attempt(claimed.fence, 60_000).await.unwrap();
+    let ended = store.settle_attempt(claimed.fence, &done()).await.unwrap();
+    let again = database.open(ManualClock::new()).await;
+    assert_eq!(read(&*again, &ann, kept.directive.id).await, ended);
+    assert_eq!((ended.status, ended.text.as_deref()), (DirectiveStatus::Succeeded, Some("Closed.")));
+    let expected =
+        ["directive.requested", "directive.approved", "directive.started", "ticket.closed", "directive.succeeded"];
+    assert_eq!(told(&*store, &ann).await, expected);
+    let other = caller("umbrella/ann", &[]);
+    assert!(store.directive(&other, kept.directive.id, true).await.unwrap().is_none());
+    let filter = DirectiveFilter { of_tenant: true, limit: 10, ..DirectiveFilter::default() };
+    assert!(store.directives(&other, &filter).await.unwrap().items.is_empty());
+    assert!(told(&*store, &other).await.is_empty());
+}
+
+pub async fn of_many_requests_at_once_with_one_key_or_intent_one_is_kept(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (ann, rule) = (caller("acme/ann", &[]), rule(Consent::Auto));
+    let keyed = join_all((0..20).map(|_| ask(&*store, &ann, &rule, Ask { key: Some("k"), ..Ask::default() }))).await;
+    let keyed: Vec<Requested> = keyed.into_iter().map(Result::unwrap).collect();
+    assert_eq!(keyed.iter().filter(|asked| asked.created).count(), 1);
+    assert!(keyed.iter().all(|asked| asked.directive.id == keyed[0].directive.id));
+    let other = ask(&*store, &ann, &rule, Ask { key: Some("k"), note: "other", ..Ask::default() }).await;
+    assert!(matches!(other, Err(RequestError::KeyMismatch)), "{other:?}");
+    let callers: Vec<Caller> = (0..10).map(|n| caller(&format!("acme/u{n}"), &[])).collect();
+    let meant = callers.iter().map(|caller| ask(&*store, caller, &rule, Ask { intent: Some("i"), ..Ask::default() }));
+    let meant: Vec<Requested> = join_all(meant).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(meant.iter().filter(|asked| asked.created).count(), 1);
+    let apart = ask(&*store, &caller("umbrella/ann", &[]), &rule, Ask { intent: Some("i"), ..Ask::default() }).await;
+    assert!(apart.unwrap().created, "another tenant's intent is another one");
+    // What is over is no longer the same intent, and cannot run again beside a live one.
+    for claimed in claim(&*store, "p", Due::Now, 9).await {
+        store.begin_attempt(claimed.fence, 60_000).await.unwrap();
+        let error = DirectiveError { code: DirectiveErrorCode::BackendRefused, message: "no".to_owned() };
+        store.settle_attempt(claimed.fence, &Settlement::Failed(error)).await.unwrap();
+    }
+    let next = ask(&*store, &callers[1], &rule, Ask { intent: Some("i"), ..Ask::default() }).await.unwrap();
+    assert!(next.created);
+    let id = meant[0].directive.id;
+    let rerun = store.change_directive(&callers[0], id, ALL, Change::Rerun).await;
+    assert!(matches!(rerun, Err(ChangeError::NotRerunnable)), "{rerun:?}");
+    store.change_directive(&callers[1], next.directive.id, ALL, Change::Cancel).await.unwrap();
+    store.change_directive(&callers[0], id, ALL, Change::Rerun).await.unwrap();
+}
+
+pub async fn what_is_due_is_taken_once_and_ended_by_its_holder(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (ann, rule) = (caller("acme/ann", &[]), rule(Consent::Auto));
+    for number in 0..12 {
+        let tenant = caller(&format!("t{}/ann", number % 3), &[]);
+        ask(&*store, &tenant, &rule, Ask::default()).await.unwrap();
+    }
+    let taken = join_all((0..6).map(|_| claim(&*store, "p", Due::Now, 3))).await.concat();
+    let mut ids: Vec<String> = taken.iter().map(|claimed| claimed.directive.id.to_string()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((taken.len(), ids.len()), (12, 12), "each once");
+    assert!(claim(&*store, "q", Due::Now, 99).await.is_empty());
+    // Who has died is found by the database's clock; who holds an older claim does nothing any more.
+    let one = ask(&*store, &ann, &rule, Ask::default()).await.unwrap().directive.id;
+    let [first] = &store
+        .claim_directives(Claiming { process: "p", lease_ms: -1, most: 1, what: Due::Now, names: &names() })
+        .await
+        .unwrap()[..]
+    else {
+        panic!()
+    };
+    assert!(matches!(store.begin_attempt(first.fence, 60_000).await, Err(FenceError::Lost)), "its lease is over");
+    let others =
+        Claiming { process: "r", lease_ms: 60_000, most: 9, what: Due::Now, names: &["ticket.open".to_owned()] };
+    assert!(store.claim_directives(others).await.unwrap().is_empty(), "what it does not know is left to others");
+    let [second] = &claim(&*store, "q", Due::Abandoned, 9).await[..] else { panic!() };
+    assert!(!second.was_sent && second.directive.id == one);
+    assert!(matches!(store.settle_attempt(first.fence, &done()).await, Err(FenceError::Lost)));
+    store.begin_attempt(second.fence, 60_000).await.unwrap();
+    assert!(matches!(store.begin_attempt(second.fence, 60_000).await, Err(FenceError::Lost)), "once");
+    let again = Settlement::Again {
+        error: DirectiveError { code: DirectiveErrorCode::BackendTimeout, message: "late".to_owned() },
+        in_ms: 0,
+        in_doubt: true,
+    };
+    assert_eq!(store.settle_attempt(second.fence, &again).await.unwrap().status, DirectiveStatus::Requested);
+    let [third] = &claim(&*store, "q", Due::Now, 9).await[..] else { panic!() };
+    assert!(third.in_doubt && !third.was_sent && third.directive.attempt == 2);
+    // What was not sent counts as no attempt.
+    let unsent = Settlement::Again {
+        error: DirectiveError { code: DirectiveErrorCode::BackendUnavailable, message: "stopped".to_owned() },
+        in_ms: 0,
+        in_doubt: false,
+    };
+    let left = store.settle_attempt(third.fence, &unsent).await.unwrap();
+    assert_eq!((left.attempt, left.max_attempts), (2, 3));
+}
+
+pub async fn what_was_over_long_ago_is_removed(database: &dyn Database) {
+    let store: Arc<dyn Store> = database.open(ManualClock::new()).await;
+    let (ann, rule) = (caller("acme/ann", &[]), rule(Consent::Auto));
+    let id = ask(&*store, &ann, &rule, Ask::default()).await.unwrap().directive.id;
+    store.change_directive(&ann, id, ALL, Change::Cancel).await.unwrap();
+    store.tidy_directives(None).await.unwrap();
+    assert!(store.directive(&ann, id, true).await.unwrap().is_some(), "for ever");
+    store.tidy_directives(Some(-1000)).await.unwrap();
+    assert!(store.directive(&ann, id, true).await.unwrap().is_none());
+    assert_eq!(told(&*store, &ann).await.len(), 2, "facts stay");
+    store.tidy_signals(Some(-1000)).await.unwrap();
+    assert!(told(&*store, &ann).await.is_empty());
+}
