@@ -24,6 +24,11 @@ pub(super) fn prepare(
         for key in ["base_url", "api_key", "token_url", "client_id", "client_secret"] {
             named::fetch_one(section, key, &path, env, problems);
         }
+        if let Some(Value::Table(service)) = section.get_mut("service") {
+            for key in ["token", "token_url", "client_id", "client_secret"] {
+                named::fetch_one(service, key, &format!("{path}.service"), env, problems);
+            }
+        }
     }
     named::check_plain("backends", &names, problems);
     let text = |text: &str| Value::String(text.to_owned());
@@ -38,6 +43,13 @@ pub(super) fn prepare(
         ("scope".to_owned(), text("")),
         ("audience".to_owned(), text("")),
         ("headers".to_owned(), Value::Table(Table::new())),
+        ("service".to_owned(), service_defaults(defaults)),
     ]);
     named::add(defaults, &["backends"], names, &default);
+}
+
+/// What `[backend.service]` is by default, each of them is.
+fn service_defaults(defaults: &Table) -> Value {
+    let of_main = defaults.get("backend").and_then(|backend| backend.get("service"));
+    of_main.cloned().unwrap_or_else(|| Value::Table(Table::new()))
 }

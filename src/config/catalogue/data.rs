@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::declared::{projection, ttl};
+use super::declared::ttl;
 use super::request::{self, Call, Maker};
 use crate::agent::offer::profile::DataSlot;
 use crate::config::document::Table;
@@ -59,7 +59,7 @@ fn loader(table: &mut Table<'_>, backends: &BTreeSet<String>) -> Option<Loader> 
     let backend = request::backend(table, backends);
     let call = table.required("request").and_then(|entry| request::read(entry.table()?, Maker::Loader));
     let args = table.take("args").and_then(|entry| request::value_templates(entry, known)).unwrap_or_default();
-    let projection = projection(table, "projection").unwrap_or_default();
+    let projection = request::projection(table, "projection").unwrap_or_default();
     let ttl = ttl(table, TTL_S);
     let tags = table.texts("tags");
     let failure = table.text("failure");

@@ -7,23 +7,23 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::defaults::Defaults;
-use super::{answers, moves, operations, request, rules};
+use super::{answers, directive, moves, operations, request, rules};
 use crate::agent::offer::profile::PayloadType;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
+use crate::chat::directive::RunsAs;
 use crate::chat::operation::OperationRule;
 use crate::chat::template::ValueTemplate;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::document::{Entry, Location, Table};
 use crate::tools::rest::answer::Answer;
 use crate::tools::rest::arguments::{Arguments, without_required};
+use crate::tools::rest::declared::Declared;
 use crate::tools::rest::lookup::Lookup;
 use crate::tools::rest::moves::Moves;
-use crate::tools::rest::projection::Projection;
 use crate::tools::rest::reading::{Keep, Reading};
 use crate::tools::rest::request::RestRequest;
 use crate::tools::rest::rules::{Rule, Rules};
-use crate::tools::rest::tool::Declared;
 use crate::tools::rest::values;
 
 /// How long lists of names are kept where a file says nothing.
@@ -44,6 +44,7 @@ pub(super) struct Extras<'a> {
     reading: Reading,
     moves: Option<(Location<'a>, Moves)>,
     operation: Option<(Location<'a>, OperationRule)>,
+    directive: Option<directive::Read<'a>>,
 }
 
 /// A tool that was put together.
@@ -56,6 +57,18 @@ pub(super) struct Made {
     pub(super) lead: Option<Lead>,
     /// The tool that it names to find out what a thing is called.
     pub(super) names_by: Option<Lead>,
+    /// The directive that its calls are.
+    pub(super) command: Option<Command>,
+}
+
+/// A directive that a tool is, as far as others have to know it.
+pub(super) struct Command {
+    /// Its name.
+    pub(super) name: String,
+    /// Where that stands: file and line.
+    pub(super) at: String,
+    /// Of one that a service sends: the backend, and where it says so.
+    pub(super) backend: Option<(Option<String>, String)>,
 }
 
 /// What a tool names that must be there: a kind of screen, or another tool.
@@ -100,6 +113,7 @@ impl<'a> Extras<'a> {
             reading,
             moves: table.table("move").and_then(moves::read),
             operation: table.table("operation").and_then(operations::read),
+            directive: table.table("directive").and_then(directive::read),
         }
     }
 
@@ -118,6 +132,7 @@ impl<'a> Extras<'a> {
             reading: Reading::default(),
             moves: None,
             operation: None,
+            directive: None,
         }
     }
 
@@ -198,6 +213,10 @@ impl<'a> Extras<'a> {
         {
             location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
         }
+        if let Some(directive) = &self.directive {
+            let has_more = !self.answers.is_empty() || self.reading.payload.is_some() || self.moves.is_some();
+            directive.check(&self.reading, has_more, request.as_ref());
+        }
         let effect = request.as_ref().map_or(Effect::Read, |request| request.effect);
         if effect == Effect::Read {
             let approved =
@@ -219,6 +238,18 @@ impl<'a> Extras<'a> {
             Effect::Write => self.default_consent,
         };
         let consent = self.approval.map_or(default_consent, |(_, consent)| consent);
+        let backend = request.as_ref().and_then(|request| request.backend.clone());
+        let command = self.directive.as_ref().map(|directive| Command {
+            name: directive.name().to_owned(),
+            at: directive.name_at.at(),
+            backend: (directive.runs_as == RunsAs::Service).then_some((backend, directive.at.at())),
+        });
+        let directive = self.directive.map(|directive| directive.of_tool(&name, &self.roles, &consent));
+        // A service needs nobody: it is the directive that waits, and not its call.
+        let consent = match directive.as_ref().map(|directive| directive.rule.runs_as) {
+            Some(RunsAs::Service) => Consent::Auto,
+            Some(RunsAs::Caller) | None => consent,
+        };
         let lead = self.moves.as_ref().map(|(at, moves)| Lead { to: moves.to.clone(), at: at.at() });
         let names_by = self.operation.as_ref().and_then(|(at, rule)| {
             let to = rule.lookup.clone()?;
@@ -228,6 +259,7 @@ impl<'a> Extras<'a> {
         Ok(Made {
             lead,
             names_by,
+            command,
             offered: OfferedTool {
                 def: Arc::new(ToolDef { name, description, input_schema: model_schema }),
                 policy: Policy { roles: self.roles, consent },
@@ -243,6 +275,7 @@ impl<'a> Extras<'a> {
                 request,
                 reading: Reading { moves, ..self.reading },
                 invalidates: self.invalidates.map(|(_, tags)| tags).unwrap_or_default(),
+                directive,
             },
         })
     }
@@ -291,19 +324,6 @@ pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
     }
 }
 
-/// The projection at `key`.
-pub(super) fn projection(table: &mut Table<'_>, key: &str) -> Option<Projection> {
-    let entry = table.take(key)?;
-    let location = entry.location();
-    match Projection::parse(&entry.text()?) {
-        Ok(projection) => Some(projection),
-        Err(reason) => {
-            location.wrong(reason);
-            None
-        }
-    }
-}
-
 /// The approval of a call.
 fn consent(entry: Entry<'_>) -> Option<Consent> {
     let location = entry.location();
@@ -343,7 +363,7 @@ fn lookups(mut table: Table<'_>) -> Vec<(Location<'_>, Lookup)> {
         let location = entry.location();
         let Some(mut table) = entry.table() else { continue };
         let path = request::path(&mut table, "path");
-        let items = projection(&mut table, "items").unwrap_or_default();
+        let items = request::projection(&mut table, "items").unwrap_or_default();
         let id = table.required_text("id");
         let name = table.required_text("name");
         let ttl = ttl(&mut table, TTL_S);
@@ -356,7 +376,7 @@ fn lookups(mut table: Table<'_>) -> Vec<(Location<'_>, Lookup)> {
 }
 
 fn reading(mut table: Table<'_>, known: Known<'_>) -> Reading {
-    let found = projection(&mut table, "projection").unwrap_or_default();
+    let found = request::projection(&mut table, "projection").unwrap_or_default();
     let text = table.take("text").and_then(|entry| {
         let location = entry.location();
         let names: Vec<&str> = values::NAMES.into_iter().chain(values::OF_ANSWERS).collect();
@@ -371,7 +391,7 @@ fn reading(mut table: Table<'_>, known: Known<'_>) -> Reading {
         Some(kind)
     });
     let has_projection = table.keys().iter().any(|key| key == "payload_projection");
-    let of_payload = projection(&mut table, "payload_projection").unwrap_or_default();
+    let of_payload = request::projection(&mut table, "payload_projection").unwrap_or_default();
     if kind.is_none() && has_projection {
         table.wrong("has a payload_projection and no payload");
     }

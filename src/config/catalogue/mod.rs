@@ -5,6 +5,7 @@ mod clarify;
 mod data;
 mod declared;
 mod defaults;
+mod directive;
 mod helpers;
 mod layers;
 mod model;
@@ -32,7 +33,7 @@ use super::document::Problems;
 use crate::agent::offer::profile::Profiles;
 use crate::llm;
 use crate::tools::rest::data::Loader;
-use crate::tools::rest::tool::Declared;
+use crate::tools::rest::declared::Declared;
 
 pub use self::model::default_models;
 
@@ -54,6 +55,8 @@ pub struct Referents {
     pub sources: BTreeSet<String>,
     /// The names of `[backends.NAME]`.
     pub backends: BTreeSet<String>,
+    /// The backends that a service's own credentials reach; `None`: `[backend]`.
+    pub services: BTreeSet<Option<String>>,
     /// The `context_type` that `chat_message.profile` names; empty where it names none.
     pub chat_message: String,
 }
@@ -101,6 +104,20 @@ pub fn load(
     for lookup in tools.wrong_lookups() {
         let reason = format!("lookup: {:?} is no declared tool that reads and is there for everybody", lookup.to);
         problems.push(Problem::new(&*lookup.at, reason));
+    }
+    let mut commands = BTreeMap::new();
+    for command in tools.commands() {
+        if let Some(first) = commands.insert(command.name.as_str(), command.at.as_str()) {
+            problems
+                .push(Problem::new(&*command.at, format!("name: {} is there twice, first at {first}", command.name)));
+        }
+        if let Some((backend, at)) = &command.backend
+            && !referents.services.contains(backend)
+        {
+            let section = backend.as_ref().map_or("backend".to_owned(), |name| format!("backends.{name}"));
+            let reason = format!("runs_as: \"service\" needs credentials in [{section}.service], whose mode is off");
+            problems.push(Problem::new(&**at, reason));
+        }
     }
     for profile in profiles.all() {
         for assistant in profile.delegation.iter().flat_map(|delegation| &delegation.assistants) {

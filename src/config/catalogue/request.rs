@@ -10,6 +10,7 @@ use crate::chat::tool::Effect;
 use crate::config::document::{Entry, Location, Table};
 use crate::tools::backend::{Framing, Verb};
 use crate::tools::rest::path::PathTemplate;
+use crate::tools::rest::projection::Projection;
 use crate::tools::rest::request::{Body, RestRequest};
 use crate::tools::rest::values;
 
@@ -218,6 +219,19 @@ pub(super) fn value_templates(entry: Entry<'_>, known: &[&str]) -> Option<Vec<(S
     Some(fields.into_iter().filter_map(field).collect())
 }
 
+/// The projection at `key`.
+pub(super) fn projection(table: &mut Table<'_>, key: &str) -> Option<Projection> {
+    let entry = table.take(key)?;
+    let location = entry.location();
+    match Projection::parse(&entry.text()?) {
+        Ok(projection) => Some(projection),
+        Err(reason) => {
+            location.wrong(reason);
+            None
+        }
+    }
+}
+
 fn query(entry: Entry<'_>) -> Option<Vec<(String, ValueTemplate)>> {
     value_templates(entry, &values::NAMES)
 }
@@ -259,7 +273,8 @@ pub(super) fn headers(entry: Entry<'_>) -> Vec<(String, Template)> {
 /// Whether a header is not a file's to set.
 pub(super) fn is_ours(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    HEADERS_OF_OURS.contains(&name.as_str()) || name.starts_with("content-")
+    let begins = ["content-", "x-switchboard-"];
+    HEADERS_OF_OURS.contains(&name.as_str()) || begins.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Whether `name` can be a header's.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::declared::{self, Extras, Known, Lead, Made};
+use super::declared::{self, Command, Extras, Known, Lead, Made};
 use super::defaults::{self, Defaults};
 use super::request::{self, Call, Maker};
 use crate::agent::ports::tools::OfferedTool;
@@ -15,7 +15,7 @@ use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::Problem;
 use crate::config::assets::Assets;
 use crate::config::document::{File, Location, Problems, Table};
-use crate::tools::rest::tool::Declared;
+use crate::tools::rest::declared::Declared;
 
 /// Names that the loop answers to by itself.
 const RESERVED: [&str; 1] = ["find_tools"];
@@ -40,6 +40,7 @@ pub(super) struct Tools {
     joins: Vec<Join>,
     leads: Vec<Lead>,
     names_by: Vec<Lead>,
+    commands: Vec<Command>,
 }
 
 /// A profile that a tool joins by itself.
@@ -77,6 +78,11 @@ impl Tools {
         &self.leads
     }
 
+    /// The directives that tools are.
+    pub(super) fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
     /// Which tools others name to find out what a thing is called, but for those that may do that: they read, for everybody.
     pub(super) fn wrong_lookups(&self) -> impl Iterator<Item = &Lead> {
         let may = |tool: &OfferedTool| tool.effect == Effect::Read && tool.policy.roles.is_empty();
@@ -110,7 +116,8 @@ impl Tools {
     }
 
     /// Adds a tool that is declared as data.
-    pub(super) fn add(&mut self, Made { offered, declared, lead, names_by }: Made) {
+    pub(super) fn add(&mut self, Made { offered, declared, lead, names_by, command }: Made) {
+        self.commands.extend(command);
         self.leads.extend(lead);
         self.names_by.extend(names_by);
         let name = offered.def.name.clone();

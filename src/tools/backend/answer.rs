@@ -1,5 +1,7 @@
 //! The answer of a backend as HTTP has it: its head, its body up to a bound, and the words of one that is no good.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use futures::StreamExt;
 use reqwest::Response;
@@ -24,11 +26,12 @@ pub(super) async fn good(
     secrets: &Secrets,
 ) -> Result<Response, BackendError> {
     let status = response.status();
-    let has_retry_after = response.headers().contains_key(RETRY_AFTER);
-    let is_refusal = BackendError::says_not_done(status, has_retry_after, request.failed_statuses);
+    let later = response.headers().get(RETRY_AFTER);
+    let is_refusal = BackendError::says_not_done(status, later.is_some(), request.failed_statuses);
+    let retry_after = later.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
     if status.is_redirection() {
         let text = "the backend answered with a redirect".to_owned();
-        return Err(BackendError::Status { status, text, is_refusal });
+        return Err(BackendError::Status { status, text, is_refusal, retry_after });
     }
     if !status.is_success() {
         let text = match has_type(&response, "text/html") {
@@ -39,7 +42,7 @@ pub(super) async fn good(
                 Err(error) => format!("({error})"),
             },
         };
-        return Err(BackendError::Status { status, text, is_refusal });
+        return Err(BackendError::Status { status, text, is_refusal, retry_after });
     }
     Ok(response)
 }

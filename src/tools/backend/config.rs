@@ -34,6 +34,40 @@ pub struct NamedBackend {
     pub audience: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
+    /// The credentials by which directives are sent whose caller is not there.
+    pub service: ServiceConfig,
+}
+
+/// A service's own credentials for a backend.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceConfig {
+    /// Which ones.
+    pub mode: ServiceMode,
+    /// `token`: one secret for all tenants.
+    pub token: Secret,
+    /// `client_credentials`: where tokens are given.
+    pub token_url: String,
+    /// The name by which the issuer knows this server.
+    pub client_id: String,
+    /// The secret of that name.
+    pub client_secret: Secret,
+    /// The scope of the tokens; `{tenant}` in it stands for the tenant.
+    pub scope: String,
+    /// For whom the tokens are; `{tenant}` as in `scope`.
+    pub audience: String,
+}
+
+/// Which credentials a service has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceMode {
+    /// None: nothing is sent without its caller.
+    Off,
+    /// A secret of the settings.
+    Token,
+    /// A token for each tenant (RFC 6749, section 4.4).
+    ClientCredentials,
 }
 
 /// Whose credentials a request to a backend has.

@@ -1,5 +1,7 @@
 //! What can go wrong with a backend call, in words for the model.
 
+use std::time::Duration;
+
 use reqwest::StatusCode;
 
 use crate::bounded::json::JsonError;
@@ -52,6 +54,8 @@ pub enum BackendError {
         text: String,
         /// Whether the answer says that nothing was done.
         is_refusal: bool,
+        /// When the backend wants to be asked again, where it says so in seconds.
+        retry_after: Option<Duration>,
     },
     /// The answer is larger than the cap.
     #[error("the backend's answer is larger than {max_bytes} bytes")]
@@ -158,6 +162,12 @@ impl BackendError {
             _ => false,
         };
         is_refusal || promised.contains(&status)
+    }
+
+    /// When the backend wants to be asked again, where it says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let Self::Status { retry_after, .. } = self else { return None };
+        *retry_after
     }
 
     fn has_status(&self, wanted: StatusCode) -> bool {

@@ -11,6 +11,7 @@ mod frames;
 mod issued;
 mod request;
 mod secrets;
+mod service;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,8 +26,8 @@ use serde_json::Value;
 pub use self::access::Access;
 use self::access::Presented;
 use self::answer::{broken, good, has_type, read_at_most};
-pub use self::config::{Credentials, NamedBackend};
-pub use self::error::BackendError;
+pub use self::config::{Credentials, NamedBackend, ServiceConfig, ServiceMode};
+pub use self::error::{BackendError, NoToken};
 pub use self::frames::Framing;
 use self::frames::{Frame, Splitter};
 pub use self::request::{Request, Verb};
@@ -59,6 +60,8 @@ pub struct Backends {
     pub main: Arc<Backend>,
     /// `[backends.NAME]`.
     pub named: BTreeMap<String, Arc<Backend>>,
+    /// Those that directives reach without their caller, with a service's own credentials; `None`: `[backend]`.
+    pub services: BTreeMap<Option<String>, Arc<Backend>>,
 }
 
 /// A backend that the settings do not have.
@@ -76,6 +79,11 @@ impl Backends {
             None => Ok(&self.main),
             Some(name) => self.named.get(name).ok_or_else(|| UnknownBackend(name.to_owned())),
         }
+    }
+
+    /// The same backend with a service's own credentials, where it has some.
+    pub fn service(&self, name: Option<&str>) -> Option<&Arc<Backend>> {
+        self.services.get(&name.map(str::to_owned))
     }
 }
 

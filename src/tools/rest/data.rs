@@ -312,8 +312,12 @@ mod tests {
             (404, false, NotLoaded::NotThere),
         ];
         for (status, is_callers_token, expected) in rows {
-            let error =
-                BackendError::Status { status: status.try_into().unwrap(), text: String::new(), is_refusal: true };
+            let error = BackendError::Status {
+                status: status.try_into().unwrap(),
+                text: String::new(),
+                is_refusal: true,
+                retry_after: None,
+            };
             assert_eq!(Failure::Call(ToolError::Backend(error)).why(is_callers_token), expected, "{status}");
         }
     }

@@ -6,13 +6,17 @@
 
 pub mod answer;
 pub mod arguments;
+pub mod command;
 pub mod data;
+pub mod declared;
+mod directive_tool;
 pub mod lookup;
 pub mod moves;
 pub mod path;
 pub mod projection;
 pub mod reading;
+pub mod registry;
 pub mod request;
 pub mod rules;
-pub mod tool;
+mod tool;
 pub mod values;

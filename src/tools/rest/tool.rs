@@ -6,74 +6,24 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::answer::{self, Answer};
-use super::arguments::Arguments;
-use super::lookup::{Lists, Lookup, Origin};
-use super::reading::Reading;
-use super::request::RestRequest;
+use super::answer;
+use super::declared::Declared;
+use super::lookup::{Lists, Origin};
 use super::values;
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::NodeBudget;
 use crate::chat::caller::Owner;
 use crate::chat::tool::{Effect, ToolOutput};
-use crate::tools::backend::{Backend, BackendError, Backends, UnknownBackend};
-use crate::tools::executor::Handler;
+use crate::tools::backend::{Backend, BackendError};
 use crate::tools::rest::data::Loaders;
 use crate::tools::{Tool, ToolError, idempotency};
 
-/// What a file declares of a tool, beside its definition for the model.
-#[derive(Debug, Clone)]
-pub struct Declared {
-    /// The arguments.
-    pub arguments: Arguments,
-    /// The arguments that may be names.
-    pub lookups: Vec<Lookup>,
-    /// Answers without a call, in order of preference.
-    pub answers: Vec<Answer>,
-    /// The call; `None` where some answer is always given.
-    pub request: Option<RestRequest>,
-    /// How the answer is used.
-    pub reading: Reading,
-    /// Tags of loaded data that a call makes stale.
-    pub invalidates: Vec<String>,
-}
-
-impl Declared {
-    /// What a second call could do.
-    fn effect(&self) -> Effect {
-        self.request.as_ref().map_or(Effect::Read, |request| request.effect)
-    }
-
-    /// The name of the backend; `None`: `[backend]`.
-    fn backend(&self) -> Option<&str> {
-        self.request.as_ref()?.backend.as_deref()
-    }
-}
-
 /// Makes a declared call.
-struct RestTool {
-    backend: Arc<Backend>,
-    lists: Arc<Lists>,
-    loaders: Arc<Loaders>,
-    declared: Arc<Declared>,
-}
-
-/// The handlers of declared tools, by the tools' names. What a write makes stale is dropped from `loaders`.
-///
-/// # Errors
-/// When one names a backend that is not there.
-pub fn tools(
-    backends: &Backends,
-    loaders: &Arc<Loaders>,
-    declared: impl IntoIterator<Item = (String, Declared)>,
-) -> Result<Vec<Handler>, UnknownBackend> {
-    let lists = Arc::new(Lists::empty());
-    let handler = |(name, declared): (String, Declared)| -> Result<Handler, UnknownBackend> {
-        let backend = backends.get(declared.backend())?.clone();
-        let (lists, loaders) = (lists.clone(), loaders.clone());
-        Ok((name.into(), Arc::new(RestTool { backend, lists, loaders, declared: Arc::new(declared) })))
-    };
-    declared.into_iter().map(handler).collect()
+pub(super) struct RestTool {
+    pub(super) backend: Arc<Backend>,
+    pub(super) lists: Arc<Lists>,
+    pub(super) loaders: Arc<Loaders>,
+    pub(super) declared: Arc<Declared>,
 }
 
 #[async_trait]

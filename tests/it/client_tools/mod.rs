@@ -151,6 +151,7 @@ impl Desk {
         let store = store::open(
             &store::StoreConfig { url, max_connections: 1, ..store::StoreConfig::default() },
             Arc::new(SystemClock),
+            Arc::default(),
         )
         .await
         .unwrap();

@@ -1,6 +1,7 @@
 //! Runs outlive processes: the real binary in real processes, killed, paused and told to stop, alone and as two
 //! replicas.
 
+mod directives;
 mod disk;
 mod kills;
 mod mixed;
@@ -166,6 +167,11 @@ impl Client {
     /// The same to a server that may be gone.
     pub async fn try_chat_with_key(&self, key: &str, body: &Value) -> reqwest::Result<Response> {
         self.request(Method::POST, "/v1/agent/chat").header("idempotency-key", key).json(body).send().await
+    }
+
+    /// Requests a directive with a key.
+    pub async fn try_directive(&self, key: &str, body: &Value) -> reqwest::Result<Response> {
+        self.request(Method::POST, "/v1/agent/directives").header("idempotency-key", key).json(body).send().await
     }
 
     /// A chat turn to its good end: its text.

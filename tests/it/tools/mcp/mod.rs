@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard::agent::ports::pins::PinStore;
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::agent::ports::tools::{OfferedTool, Reporter, ToolContext};
+use switchboard::agent::ports::tools::{OfferedTool, Report, Reporter, ToolContext};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::tool::Progress;
@@ -120,7 +120,10 @@ async fn until(servers: &Servers, is_wanted: impl Fn(&[OfferedTool]) -> bool) {
 async fn call(servers: &Servers, tool: &str, args: &Value) -> (Result<String, String>, Vec<Progress>) {
     let tool = servers.find(tool).unwrap();
     let told = Mutex::new(Vec::new());
-    let report = |progress| told.lock().unwrap().push(progress);
+    let report = |report| match report {
+        Report::Progress(progress) => told.lock().unwrap().push(progress),
+        Report::Directive(notice) => panic!("{notice:?}"),
+    };
     let output = run(&*tool, args.as_object().unwrap(), Reporter::to(&report)).await;
     (output, told.into_inner().unwrap())
 }

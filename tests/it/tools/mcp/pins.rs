@@ -66,8 +66,13 @@ fn erasing() -> Script {
 /// Accepts what `tool` is now, as `mcp-tools --accept` does.
 async fn accept(data: &Path, tool: &Value) {
     let url = format!("sqlite://{}", data.join("test.db").display());
-    let store =
-        store::open(&store::StoreConfig { url, ..store::StoreConfig::default() }, Arc::new(SystemClock)).await.unwrap();
+    let store = store::open(
+        &store::StoreConfig { url, ..store::StoreConfig::default() },
+        Arc::new(SystemClock),
+        Arc::default(),
+    )
+    .await
+    .unwrap();
     let fake = Fake::new(json!([tool]), |id, _| text(id, "")).await;
     let told = switchboard::tools::mcp::ask("peer", &toml::from_str(&fake.keys("")).unwrap()).await.unwrap();
     let definitions: Vec<_> = told.into_iter().map(|tool| (tool.name, tool.digest)).collect();

@@ -253,3 +253,68 @@ async fn a_tool_moves_conversations_only_to_a_screen_that_there_is() {
         assert!(told.iter().any(|told| told.starts_with(expected)), "{moves}: {told:#?}");
     }
 }
+
+#[tokio::test]
+async fn every_mistake_in_a_directive_is_told_at_once() {
+    let text = r#"[[tool]]
+name = "one"
+description = "One."
+[tool.request]
+method = "POST"
+path = "/v1/one"
+body = { page = "{{ context.page }}" }
+[tool.directive]
+name = "Thread"
+runs_as = "somebody"
+wait_s = 61
+max_attempts = 0
+frobnicate = 1
+subject = { type = "thread" }
+[[tool]]
+name = "two"
+description = "Two."
+[tool.request]
+path = "/v1/two"
+[tool.directive]
+name = "thread.two"
+delay_s = 1
+[[tool.directive.signal]]
+payload = "items["
+[[tool]]
+name = "three"
+description = "Three."
+request = { method = "POST", path = "/v1/three" }
+[tool.directive]
+name = "thread.three"
+runs_as = "service"
+[[tool]]
+name = "four"
+description = "Four."
+request = { method = "POST", path = "/v1/four", body = { page = "{{ context.page }}" } }
+[tool.directive]
+name = "thread.three"
+"#;
+    let said = problems(&[("tools/more.toml", text)]).await;
+    let expected = [
+        ":9: ",
+        "must be two words or more",
+        ":10: ",
+        "caller",
+        ":11: ",
+        "must be at most 60",
+        "max_attempts = 0",
+        "frobnicate",
+        ":14: ",
+        "id",
+        "is only for tools that write",
+        "neither put off nor tried again",
+        "payload",
+        "needs credentials in [backend.service], whose mode is off",
+        "thread.three is there twice",
+        "what is sent later has no screen",
+    ];
+    let all = said.join("\n");
+    for part in expected {
+        assert!(all.contains(part), "{part}:\n{all}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchboard::agent::ports::tools::Reporter;
+use switchboard::agent::ports::tools::{Report, Reporter};
 use switchboard::bounded::intake::Intake;
 use switchboard::bounded::json::Wanted;
 use switchboard::bounded::memory::Memory;
@@ -65,7 +65,8 @@ async fn progress_is_told_while_the_answer_is_still_coming() {
     };
     let seen = Mutex::new(Vec::new());
     // What comes after the first frame is only sent once that frame was told.
-    let report = |progress: Progress| {
+    let report = |report| {
+        let Report::Progress(progress) = report else { panic!("{report:?}") };
         seen.lock().unwrap().push(progress);
         gate.notify_one();
     };
