@@ -15,9 +15,11 @@
 //! config       FLOOR 4  settings in layers; profiles and tool definitions as domain types
 //! http         FLOOR 3  the product's HTTP surface: routes, identity, streams, problem+json
 //! runs         FLOOR 3  a run's life apart from its connection, and its events (in process or in Redis)
+//! directives   FLOOR 3  commands that outlive their request: the desk and the runner
 //! llm          FLOOR 3  providers: one folder per vendor
 //! toolsets     FLOOR 3  families of tools with logic of their own, each behind a cargo feature
 //! tools        FLOOR 3  the machinery of tools: toolbox, backend client, declared tools, MCP, previews
+//! webhooks     FLOOR 3  signals, delivered to subscribers
 //! store        FLOOR 3  runs, conversations, drafts, previews and the trail, in SQLite or PostgreSQL
 //! demo         FLOOR 3  the embedded default: a stand-in model and a small REST backend
 //! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
@@ -38,6 +40,7 @@ pub mod config;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod dialect;
+pub mod directives;
 pub mod healthcheck;
 pub mod http;
 pub mod llm;
@@ -48,3 +51,4 @@ pub mod store;
 pub mod telemetry;
 pub mod tools;
 pub mod toolsets;
+pub mod webhooks;

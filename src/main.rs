@@ -336,7 +336,7 @@ async fn accept(
     server: &str,
     definitions: &[(String, String)],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let store = store::open(&config.store, Arc::new(SystemClock)).await?;
+    let store = store::open(&config.store, Arc::new(SystemClock), Arc::default()).await?;
     let accepted = store.accept(server, definitions).await;
     store.close().await;
     Ok(accepted?)

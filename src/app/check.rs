@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::StartError;
 use super::demo;
-use super::parts::{backends, root_url, router, tools_and_profiles};
+use super::parts::{Tools, backends, root_url, router, tools_and_profiles};
 use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::clock::SystemClock;
+use crate::agent::ports::signals::Bell;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
 use crate::chat::causes::Causes;
@@ -26,18 +27,18 @@ use crate::store;
 /// See [`StartError`].
 pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
     let in_memory = store::StoreConfig { url: "sqlite::memory:".to_owned(), ..store::StoreConfig::default() };
-    let store = store::open(&in_memory, Arc::new(SystemClock)).await?;
+    let store = store::open(&in_memory, Arc::new(SystemClock), Arc::default()).await?;
     let (backend_root, seed) = match config.backend.mode {
         BackendMode::Http => (root_url("backend.base_url", &config.backend.base_url)?, Ok(())),
         BackendMode::Demo => (root_url("backend.base_url", "http://localhost")?, demo::check(assets)),
     };
     let intake = Intake::new(Memory::new(config.limits.memory_bytes));
     let backends = backends(config, backend_root, &intake)?;
-    let profiles = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock)).and_then(
-        |(_, profiles, _)| {
-            router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
-        },
-    );
+    let of_process = ("", &Bell::default());
+    let tools = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process);
+    let profiles = tools.and_then(|Tools { profiles, .. }| {
+        router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
+    });
     store.close().await;
     match (seed, profiles) {
         (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {

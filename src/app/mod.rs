@@ -25,6 +25,7 @@ use crate::agent::ports::audit::AuditSink;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
+use crate::agent::ports::signals::Bell;
 use crate::agent::prompt::fence::Fences;
 use crate::agent::spend::budget::Budgets;
 use crate::agent::spend::limits::RunLimits;
@@ -35,6 +36,7 @@ use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
 use crate::dialect;
+use crate::directives::Directives;
 use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
 use crate::http::recorder::Recorder;
 use crate::http::{self, Services, server};
@@ -51,9 +53,10 @@ use crate::tools::mcp;
 use crate::tools::previews::Desk;
 use crate::tools::rest::data::Loaders;
 use crate::toolsets;
+use crate::webhooks::Webhooks;
 use demo::DemoBackend;
 use measure::Measured;
-use parts::{backends, default_models, listen, none_if_zero, root_url, router, tools_and_profiles};
+use parts::{Tools, backends, default_models, listen, none_if_zero, root_url, router, tools_and_profiles};
 use ready::Ready;
 
 pub use audit::{AuditError, Verified, export_audit, verify_audit};
@@ -70,6 +73,8 @@ pub struct App {
     desk: Arc<Desk>,
     mcp: Arc<mcp::Servers>,
     loaders: Arc<Loaders>,
+    directives: Arc<Directives>,
+    webhooks: Arc<Webhooks>,
     store: Arc<dyn Store>,
     auth: Arc<Tokens>,
     recorder: Arc<Recorder>,
@@ -110,6 +115,9 @@ pub enum StartError {
     /// A file names a backend that the settings do not have.
     #[error("tools")]
     UnknownBackend(#[source] UnknownBackend),
+    /// The clients of subscribers could not be made.
+    #[error("signals")]
+    Webhooks(#[source] reqwest::Error),
     /// Nothing can be measured.
     #[error("metrics")]
     Metrics(#[from] RecorderError),
@@ -136,7 +144,9 @@ impl App {
         let intake = Intake::new(memory.clone());
         let auth = auth::build(&config.auth, &config.chat_stream.user_claim, clock.clone())?;
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
-        let store = store::open(&config.store, clock.clone()).await?;
+        let subscriptions = Arc::new(config.signals.subscriptions());
+        let store = store::open(&config.store, clock.clone(), subscriptions).await?;
+        let (process, bell) = (Uuid::now_v7().to_string(), Bell::default());
 
         let demo_backend = DemoBackend::new();
         let backend_root = match config.backend.mode {
@@ -144,7 +154,8 @@ impl App {
             BackendMode::Demo => demo_backend.start(assets, auth.clone(), clock.clone()).await?,
         };
         let backends = backends(config, backend_root, &intake)?;
-        let (toolbox, profiles, loaders) = tools_and_profiles(config, assets, &backends, store.clone(), clock.clone())?;
+        let Tools { toolbox, profiles, loaders, directives, desk: directive_desk } =
+            tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), (&process, &bell))?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;
@@ -198,7 +209,7 @@ impl App {
             settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
         };
-        let runs = Runs::new(parts, Uuid::now_v7().to_string());
+        let runs = Runs::new(parts, process);
         measured.look_at(store.clone(), log.clone(), memory.clone());
         let ready = Ready {
             store: store.clone(),
@@ -220,6 +231,14 @@ impl App {
             conversations: store.clone(),
             places: store.clone(),
             plans: store.clone(),
+            directives: directive_desk,
+            directive_records: store.clone(),
+            directive_roles: config.directives.roles(),
+            signals: store.clone(),
+            deliveries: store.clone(),
+            bell: bell.clone(),
+            subscribers: config.signals.subscribers.keys().cloned().collect(),
+            emit_roles: config.signals.emit_roles.clone(),
             sessions: store.clone(),
             readiness: Arc::new(ready),
             metrics: measured.page().filter(|_| config.metrics.path),
@@ -248,6 +267,9 @@ impl App {
         };
         let (listener, address) = listen(&config.server.bind).await?;
         // Last, so that a start that fails leaves nothing behind that fetches.
+        let webhooks =
+            Webhooks::start(&config.signals, store.clone(), clock.clone(), &bell).map_err(StartError::Webhooks)?;
+        directives.start();
         auth.start();
         recorder.start();
         Ok(Self {
@@ -260,6 +282,8 @@ impl App {
             desk,
             mcp,
             loaders,
+            directives,
+            webhooks,
             store,
             auth,
             recorder,

@@ -1,5 +1,6 @@
 //! The parts that the composition root puts together, each made from its settings.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +11,23 @@ use url::Url;
 use super::StartError;
 use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::clock::{Clock, SystemClock};
+use crate::agent::ports::directives::DirectiveDesk;
 use crate::agent::ports::llm::LlmProvider;
+use crate::agent::ports::signals::Bell;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::Helper;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue, Referents};
 use crate::config::{BackendMode, Config, Problem};
+use crate::directives::{Desk, Directives};
 use crate::llm::{self, Router};
 use crate::store::Store;
 use crate::tools::backend::{Access, Backend, Backends};
 use crate::tools::executor::Toolbox;
 use crate::tools::previews::PreviewBounds;
 use crate::tools::rest::data::Loaders;
+use crate::tools::rest::registry::RestTools;
 use crate::tools::{self, Deps};
 use crate::toolsets;
 
@@ -48,7 +53,27 @@ pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Ba
         Ok((name.clone(), client(root, access, backend.timeout_s)?))
     });
     let named = named.collect::<Result<_, StartError>>()?;
-    Ok(Backends { main: client(root, Access::of_caller(cookie), config.backend.timeout_s)?, named })
+    let main = config.backend.service.backend(root.as_str(), config.backend.timeout_s, &BTreeMap::new());
+    let of_named = config.backends.iter().map(|(name, backend)| (Some(name.clone()), backend.as_service()));
+    let services = of_named.chain([(None, main)]).filter_map(|(name, backend)| Some((name, backend?)));
+    let services = services.map(|(name, backend)| {
+        let key = name.as_ref().map_or("backend".to_owned(), |name| format!("backends.{name}"));
+        let root = root_url(&format!("{key}.base_url"), &backend.base_url)?;
+        let access = Access::named((&key, &backend), false, now_ms).map_err(StartError::Backend)?;
+        Ok((name, client(root, access, backend.timeout_s)?))
+    });
+    let services = services.collect::<Result<_, StartError>>()?;
+    let main = client(root.clone(), Access::of_caller(cookie), config.backend.timeout_s)?;
+    Ok(Backends { main, named, services })
+}
+
+/// What the files describe, at work.
+pub(super) struct Tools {
+    pub(super) toolbox: Toolbox,
+    pub(super) profiles: Profiles,
+    pub(super) loaders: Arc<Loaders>,
+    pub(super) directives: Arc<Directives>,
+    pub(super) desk: Arc<dyn DirectiveDesk>,
 }
 
 pub(super) fn tools_and_profiles(
@@ -57,7 +82,8 @@ pub(super) fn tools_and_profiles(
     backends: &Backends,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-) -> Result<(Toolbox, Profiles, Arc<Loaders>), StartError> {
+    (process, bell): (&str, &Bell),
+) -> Result<Tools, StartError> {
     let preview_bounds =
         PreviewBounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
     let deps = Deps {
@@ -73,6 +99,7 @@ pub(super) fn tools_and_profiles(
     let referents = Referents {
         sources: config.mcp.keys().cloned().collect(),
         backends: config.backends.keys().cloned().collect(),
+        services: backends.services.keys().cloned().collect(),
         chat_message: config.chat_message.profile.clone(),
     };
     // The sample screens are the demo backend's.
@@ -83,9 +110,17 @@ pub(super) fn tools_and_profiles(
     let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests } =
         catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
-    let loaders = Arc::new(Loaders::new(backends, loaders, store, clock).map_err(StartError::UnknownBackend)?);
-    let declared = tools::rest::tool::tools(backends, &loaders, requests).map_err(StartError::UnknownBackend)?;
-    Ok((toolbox.with(declared), profiles, loaders))
+
+    let loaders = Loaders::new(backends, loaders, store.clone(), clock.clone()).map_err(StartError::UnknownBackend)?;
+    let loaders = Arc::new(loaders);
+    let declared = RestTools::new(backends, &loaders, requests).map_err(StartError::UnknownBackend)?;
+    let commands = Arc::new(declared.commands(limits.tool_result_bytes));
+    let settings = config.directives.settings(Duration::from_secs(config.runs.lease_s));
+    let directives =
+        Directives::new((store.clone(), store), commands, settings, process.to_owned(), clock, bell.clone());
+    let desk = Arc::new(Desk(directives.clone())) as Arc<dyn DirectiveDesk>;
+    let toolbox = toolbox.with(declared.handlers(&desk));
+    Ok(Tools { toolbox, profiles, loaders, directives, desk })
 }
 
 /// The models of a profile that names none, in order of trying.

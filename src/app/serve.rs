@@ -56,6 +56,11 @@ impl App {
                 }
             }
             stop_accepting.cancel();
+            // Attempts of directives are given what is left of the time.
+            tokio::select! {
+                () = self.directives.stop() => {}
+                () = until(deadline, &hurried) => {}
+            }
             // Answers may still be on their way to slow readers, and decisions under way.
             let closed = async {
                 self.desk.drain().await;
@@ -81,6 +86,7 @@ impl App {
         };
         tokio::join!(serving, draining, hurrying);
         let _ = timeout(LAST_BYTES, self.desk.drain()).await;
+        let _ = timeout(LAST_BYTES, self.webhooks.stop()).await;
         // A program that does not end by itself is killed when its handle goes.
         let _ = timeout(LAST_BYTES, self.mcp.close()).await;
         self.auth.close().await;

@@ -13,6 +13,7 @@ use crate::http::auth::Mode;
 use crate::http::server::Network;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
 use crate::runs::log;
+use crate::tools::backend::{ServiceConfig, ServiceMode};
 
 /// 100 calls that wait are all that is counted; see [`crate::agent::ports::approvals::ApprovalStore::waiting_in`].
 const MOST_APPROVALS: usize = 100;
@@ -51,6 +52,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
         BackendMode::Demo => problems.push(no_demo_backend()),
     }
     backends(config, problems);
+    signals(config, problems);
     mcp(config, problems);
     embeddings(config, problems);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
@@ -75,6 +77,11 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
 }
 
 fn backends(config: &Config, problems: &mut Vec<Problem>) {
+    let of_service = |path: &str, service: &ServiceConfig| {
+        let named = |(key, reason)| Problem::new(format!("{path}.service.{key}"), reason);
+        service.mistakes().into_iter().map(named).collect::<Vec<_>>()
+    };
+    problems.extend(of_service("backend", &config.backend.service));
     if config.backend.cookie && config.auth.cookie.is_empty() {
         problems.push(Problem::new("backend.cookie", "is of use only with auth.cookie"));
     }
@@ -82,11 +89,38 @@ fn backends(config: &Config, problems: &mut Vec<Problem>) {
         let path = format!("backends.{name}");
         let mistakes = backend.mistakes().into_iter();
         problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
+        problems.extend(of_service(&path, &backend.service));
         origin(&format!("{path}.base_url"), &backend.base_url, problems);
         if config.auth.may_share_tenants() {
             let reason = "must not name the tenant: with several issuers two tenants may have one name";
             problems.extend(backend.naming_tenant().map(|key| Problem::new(format!("{path}.{key}"), reason)));
+            let named = backend.service.naming_tenant();
+            problems.extend(named.map(|key| Problem::new(format!("{path}.service.{key}"), reason)));
         }
+    }
+    if config.auth.may_share_tenants() {
+        let reason = "must not name the tenant: with several issuers two tenants may have one name";
+        let named = config.backend.service.naming_tenant();
+        problems.extend(named.map(|key| Problem::new(format!("backend.service.{key}"), reason)));
+        let of_tenants = config.signals.subscribers.iter().filter(|(_, subscriber)| !subscriber.tenants.is_empty());
+        problems
+            .extend(of_tenants.map(|(name, _)| Problem::new(format!("signals.subscribers.{name}.tenants"), reason)));
+        if config.backend.service.mode != ServiceMode::Off {
+            let reason =
+                "must be \"off\": with several issuers two tenants may have one name, by which the backend knows them";
+            problems.push(Problem::new("backend.service.mode", reason));
+        }
+    }
+}
+
+fn signals(config: &Config, problems: &mut Vec<Problem>) {
+    let mistakes = config.signals.mistakes().into_iter();
+    problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("signals.{key}"), reason)));
+    if config.directives.workers == 0 {
+        problems.push(Problem::new("directives.workers", "must be at least 1"));
+    }
+    if config.directives.poll_ms == 0 {
+        problems.push(Problem::new("directives.poll_ms", "must be at least 1"));
     }
 }
 

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, backends, issuers, mcp, prices};
+use super::{Config, Problem, Sources, assets, backends, issuers, mcp, prices, subscribers};
 use crate::llm::Vendor;
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
@@ -36,6 +36,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     named.add_defaults(&mut defaults);
     issuers::prepare(&mut layer, &mut defaults, &sources.env, problems);
     backends::prepare(&mut layer, &mut defaults, &sources.env, problems);
+    subscribers::prepare(&mut layer, &mut defaults, &sources.env, problems);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
     overlay(&mut merged, layer, "", problems);

@@ -17,6 +17,7 @@ mod observability;
 mod plans;
 mod prices;
 mod providers;
+mod subscribers;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,12 +30,14 @@ use crate::agent::ports::quotas::Quotas;
 use crate::agent::spend::budget::Budget;
 use crate::agent::spend::prices::Prices;
 use crate::chat::cost::Cost;
+use crate::directives;
 use crate::http;
 use crate::llm;
 use crate::runs;
 use crate::runs::starts::Pace;
 use crate::store;
 use crate::tools;
+use crate::webhooks;
 use assets::Assets;
 
 #[cfg(not(feature = "demo"))]
@@ -74,6 +77,10 @@ pub struct Config {
     pub runs: runs::config::RunsConfig,
     /// The bounds of plans and sub-agents.
     pub plans: PlansConfig,
+    /// Commands that outlive their request.
+    pub directives: directives::config::DirectivesConfig,
+    /// Facts that others hear of.
+    pub signals: webhooks::SignalsConfig,
     /// The models that do jobs beside runs.
     pub helpers: Helpers,
     /// The level and the format of the log.
@@ -99,6 +106,8 @@ pub struct Backend {
     pub timeout_s: u64,
     /// Whether the caller's token is sent in the cookie too that it came in.
     pub cookie: bool,
+    /// The credentials by which directives are sent whose caller is not there.
+    pub service: tools::backend::ServiceConfig,
 }
 
 /// Which backend.

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use switchboard::llm::Vendor;
 
 /// What each module may import from the crate. `agent` alone means its ports, which is all that siblings meet in.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("bounded", &["bounded"]),
     ("observe", &["observe"]),
     ("chat", &["bounded", "chat"]),
     ("agent", &["bounded", "chat", "agent", "observe"]),
     ("dialect", &["bounded", "chat", "dialect"]),
     ("runs", &["bounded", "chat", "agent", "runs", "observe"]),
+    ("directives", &["bounded", "chat", "agent::ports", "directives", "observe"]),
+    ("webhooks", &["bounded", "chat", "agent::ports", "webhooks", "observe"]),
     ("llm", &["bounded", "chat", "agent::ports", "llm", "observe"]),
     ("tools", &["bounded", "chat", "agent::ports", "tools", "observe"]),
     ("toolsets", &["bounded", "chat", "agent::ports", "tools", "toolsets"]),
@@ -22,7 +24,23 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("demo", &["chat", "agent::ports", "demo"]),
     ("probe", &["chat", "agent::ports"]),
     ("http", &["bounded", "chat", "agent::ports", "dialect", "runs", "http", "observe"]),
-    ("config", &["bounded", "chat", "agent", "dialect", "runs", "llm", "tools", "store", "http", "config"]),
+    (
+        "config",
+        &[
+            "bounded",
+            "chat",
+            "agent",
+            "dialect",
+            "runs",
+            "directives",
+            "webhooks",
+            "llm",
+            "tools",
+            "store",
+            "http",
+            "config",
+        ],
+    ),
 ];
 
 /// Words that only these places may say in code.
@@ -32,10 +50,18 @@ const ONLY_IN: [(&str, &[&str]); 12] = [
     ("redis::", &["src/runs/log/"]),
     (
         "reqwest::",
-        &["src/http/auth/", "src/llm/", "src/tools/backend/", "src/tools/mcp/", "src/telemetry/", "src/app/"],
+        &[
+            "src/http/auth/",
+            "src/llm/",
+            "src/tools/backend/",
+            "src/tools/mcp/",
+            "src/telemetry/",
+            "src/webhooks/",
+            "src/app/",
+        ],
     ),
     ("rmcp::", &["src/tools/mcp/"]),
-    ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend/", "src/llm/"]),
+    ("StatusCode", &["src/http/", "src/demo/backend/", "src/tools/backend/", "src/llm/", "src/webhooks/"]),
     ("content_chunk", &["src/dialect/"]),
     ("tool_call_result", &["src/dialect/"]),
     ("message_complete", &["src/dialect/"]),

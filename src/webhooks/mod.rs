@@ -1,0 +1,264 @@
+//! Webhooks: what subscribers hear of, delivered until they have taken it or it is given up.
+//!
+//! ```text
+//! store: a signal and its deliveries, in one transaction ──▶ one task for each subscriber: taken under a lease ──▶
+//!     signed and sent ──▶ 2xx: delivered · else later, with growing pauses · 410, or the last attempt: dead
+//! ```
+//!
+//! **Invariant:** a subscriber that fails holds up no other. At least once, in no promised order. No user's token, no
+//! credential of a service and no cookie is sent.
+
+pub mod config;
+mod resolve;
+mod sign;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{StatusCode, Url};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agent::ports::clock::Clock;
+use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery};
+use crate::chat::causes::Causes;
+use crate::chat::day::rfc3339;
+use crate::chat::signal::{Signal, Subject};
+pub use config::{SignalsConfig, SubscriberConfig};
+use resolve::Public;
+use sign::Keys;
+
+/// Between two looks for what is due: a new signal rings before.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Attempts to one subscriber at once.
+const AT_ONCE: usize = 16;
+
+/// How much longer than an attempt a claim lasts.
+const MARGIN: Duration = Duration::from_secs(15);
+
+/// Between two removals of old signals.
+const TIDYING: Duration = Duration::from_secs(600);
+
+/// Delivers signals.
+pub struct Webhooks {
+    store: Arc<dyn DeliveryStore>,
+    clock: Arc<dyn Clock>,
+    retry: (Duration, Duration),
+    retention: Option<Duration>,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// One who is told.
+struct Subscriber {
+    name: String,
+    url: Url,
+    keys: Keys,
+    http: reqwest::Client,
+    timeout: Duration,
+    max_attempts: u32,
+    slots: Arc<Semaphore>,
+}
+
+impl Webhooks {
+    /// Delivers what `store` has for the subscribers of `config`, from now on; `bell` rings when there is something new.
+    ///
+    /// # Errors
+    /// When the TLS setup fails.
+    pub fn start(
+        config: &SignalsConfig,
+        store: Arc<dyn DeliveryStore>,
+        clock: Arc<dyn Clock>,
+        bell: &Bell,
+    ) -> Result<Arc<Self>, reqwest::Error> {
+        let subscribers = config.subscribers.iter().map(|(name, one)| Subscriber::new(name, one));
+        let subscribers = subscribers.collect::<Result<Vec<_>, _>>()?;
+        let webhooks = Arc::new(Self {
+            store,
+            clock,
+            retry: (Duration::from_millis(config.retry_base_ms), Duration::from_secs(config.retry_max_s)),
+            retention: config.retention(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        });
+        for subscriber in subscribers.into_iter().flatten() {
+            webhooks.tasks.spawn(webhooks.clone().serve(Arc::new(subscriber), bell.listen()));
+        }
+        webhooks.tasks.spawn(webhooks.clone().tidy());
+        Ok(webhooks)
+    }
+
+    /// Takes nothing more, and waits until what is under way has ended.
+    pub async fn stop(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Delivers to one subscriber what is due.
+    async fn serve(self: Arc<Self>, subscriber: Arc<Subscriber>, mut bell: watch::Receiver<()>) {
+        let lease_ms = ms(subscriber.timeout.saturating_add(MARGIN));
+        loop {
+            bell.mark_unchanged();
+            let Ok(first) = subscriber.slots.clone().acquire_owned().await else { return };
+            if self.stopping.is_cancelled() {
+                return;
+            }
+            let free = u32::try_from(subscriber.slots.available_permits()).unwrap_or(0).saturating_add(1);
+            let due = match self.store.claim_deliveries(&[&subscriber.name], lease_ms, free).await {
+                Ok(due) => due,
+                Err(error) => {
+                    tracing::error!(error = %Causes(&error), "deliveries are not seen to");
+                    Vec::new()
+                }
+            };
+            if due.is_empty() {
+                drop(first);
+                tokio::select! {
+                    rung = bell.changed() => if rung.is_err() { sleep(LOOK).await },
+                    () = sleep(LOOK) => {}
+                    () = self.stopping.cancelled() => return,
+                }
+                continue;
+            }
+            let mut first = Some(first);
+            for one in due {
+                let slot = match first.take() {
+                    Some(slot) => slot,
+                    None => match subscriber.slots.clone().acquire_owned().await {
+                        Ok(slot) => slot,
+                        Err(_) => return,
+                    },
+                };
+                let (webhooks, subscriber) = (self.clone(), subscriber.clone());
+                self.tasks.spawn(async move {
+                    webhooks.deliver(&subscriber, one).await;
+                    drop(slot);
+                });
+            }
+        }
+    }
+
+    async fn deliver(&self, subscriber: &Subscriber, due: DueDelivery) {
+        let sent = subscriber.send(&due, self.clock.now_ms() / 1000).await;
+        let attempts = due.attempts.saturating_add(1);
+        let outcome = match sent {
+            Ok(status) if status.is_success() => Delivered::Yes(status.as_u16()),
+            Ok(StatusCode::GONE) => Delivered::Dead { status: Some(410), error: "the subscriber is gone".to_owned() },
+            Ok(status) => self.later(attempts, subscriber, Some(status), format!("HTTP {}", status.as_u16())),
+            Err(words) => self.later(attempts, subscriber, None, words.to_owned()),
+        };
+        if let Delivered::Dead { error, .. } = &outcome {
+            tracing::warn!(delivery.id = %due.id, subscriber = subscriber.name, error, "delivery given up");
+        }
+        if let Err(error) = self.store.settle_delivery(due.id, due.token, &outcome).await {
+            // Its claim ends, and it is sent once more.
+            tracing::error!(delivery.id = %due.id, error = %Causes(&error), "what became of a delivery is not kept");
+        }
+    }
+
+    /// The outcome of an attempt that was not taken.
+    fn later(&self, attempts: u32, subscriber: &Subscriber, status: Option<StatusCode>, error: String) -> Delivered {
+        let status = status.map(|status| status.as_u16());
+        if attempts >= subscriber.max_attempts {
+            return Delivered::Dead { status, error };
+        }
+        let (base, most) = self.retry;
+        let doubled = base.saturating_mul(1 << attempts.saturating_sub(1).min(20)).min(most);
+        Delivered::Later { status, error, in_ms: ms(doubled.mul_f64(0.5 + fastrand::f64() / 2.0)) }
+    }
+
+    /// Removes signals that are older than they are kept.
+    async fn tidy(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = sleep(TIDYING) => {}
+                () = self.stopping.cancelled() => return,
+            }
+            loop {
+                match self.store.tidy_signals(self.retention.map(ms)).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        tracing::error!(error = %Causes(&error), "old signals are not removed");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Subscriber {
+    /// The subscriber of this name; `None` where its settings are wrong, which has been said before.
+    fn new(name: &str, config: &SubscriberConfig) -> Result<Option<Self>, reqwest::Error> {
+        let timeout = Duration::from_secs(config.timeout_s);
+        let Some(url) = config::address(&config.url) else { return Ok(None) };
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .timeout(timeout);
+        if !config.private && !config::is_here(&url) {
+            builder = builder.dns_resolver(Arc::new(Public));
+        }
+        let secrets = [&config.secret, &config.previous_secret];
+        let keys = Keys::new(secrets.into_iter().filter_map(config::key_of));
+        let (name, slots) = (name.to_owned(), Arc::new(Semaphore::new(AT_ONCE)));
+        let (http, max_attempts) = (builder.build()?, config.max_attempts);
+        Ok(Some(Self { name, url, keys, http, timeout, max_attempts, slots }))
+    }
+
+    /// The status of the answer.
+    ///
+    /// # Errors
+    /// In our words, where none came.
+    async fn send(&self, due: &DueDelivery, timestamp: i64) -> Result<StatusCode, &'static str> {
+        let (id, body) = (due.signal.id.to_string(), body(&due.signal, due.tenant.as_deref()).to_string());
+        let request = self
+            .http
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", timestamp.to_string())
+            .header("webhook-signature", self.keys.signature(&id, timestamp, &body));
+        // What it says is of no interest, and not read.
+        match request.body(body).send().await {
+            Ok(response) => Ok(response.status()),
+            Err(error) if error.is_timeout() => Err("no answer in time"),
+            Err(error) if error.is_connect() => Err("the subscriber cannot be reached"),
+            Err(_) => Err("the connection broke"),
+        }
+    }
+}
+
+/// What a delivery says.
+fn body(signal: &Signal, tenant: Option<&str>) -> Value {
+    let fact = &signal.fact;
+    let subject = fact.subject.as_ref().map(|Subject { kind, id }| json!({"type": kind, "id": id}));
+    json!({
+        "type": fact.name,
+        "timestamp": rfc3339(fact.occurred_at_ms.unwrap_or(signal.inserted_at_ms)),
+        "data": {
+            "tenant": tenant,
+            "id": signal.id.to_string(),
+            "seq": signal.seq,
+            "payload": fact.payload,
+            "metadata": fact.metadata,
+            "correlation_id": fact.correlation,
+            "causation_id": fact.causation,
+            "actor": fact.actor.as_ref().map(|id| json!({"type": "user", "id": id})),
+            "subject": subject,
+            "source": fact.source.name(),
+        },
+    })
+}
+
+fn ms(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
