@@ -12,6 +12,7 @@ pub mod bodies;
 pub mod chat_message;
 pub mod chat_stream;
 mod client_tools;
+mod directive;
 mod failures;
 mod frame;
 mod json;

@@ -313,6 +313,7 @@ impl AnswerSoFar {
                 | AgentEvent::ToolCallHeld { .. }
                 | AgentEvent::CallDecided { .. }
                 | AgentEvent::ToolCallFinished { .. }
+                | AgentEvent::Directive(_)
                 | AgentEvent::Operation(_)
                 | AgentEvent::Plan(_)
                 | AgentEvent::Within(_)

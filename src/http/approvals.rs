@@ -20,15 +20,20 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::serve::{request, respond};
 use crate::agent::ports::approvals::ApprovalView;
+use crate::agent::ports::directives::DirectiveFilter;
 use crate::agent::ports::previews::{ClaimError, DecisionError, WaitingPreview};
 use crate::bounded::json;
 use crate::chat::approval::Decision;
 use crate::chat::caller::Caller;
 use crate::chat::day::rfc3339 as time;
+use crate::chat::directive::{Directive, DirectiveStatus};
 use crate::chat::ids::{ApprovalId, PreviewId};
 use crate::chat::preview::{Preview, Verdict};
 use crate::dialect::agent_chat::AgentChat;
 use crate::runs::Decided;
+
+/// Directives that are listed.
+const LISTED: u32 = 100;
 
 /// What waits.
 #[derive(Serialize, ToSchema)]
@@ -46,6 +51,8 @@ pub(super) enum ItemBody {
     Call(ApprovalBody),
     /// A change that its user has been shown.
     Preview(PreviewBody),
+    /// A directive.
+    Directive(DirectiveItem),
 }
 
 /// A call as whoever decides it sees it: complete.
@@ -75,6 +82,50 @@ pub(super) struct ApprovalBody {
     not_requester: bool,
     created_at: String,
     expires_at: String,
+}
+
+/// A directive that waits, decided at `/v1/agent/directives/{approval_id}/decision`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitingDirective)]
+pub(super) struct DirectiveItem {
+    /// The directive's id.
+    approval_id: String,
+    state: &'static str,
+    /// Who requested it.
+    user_id: String,
+    name: String,
+    /// The completed arguments.
+    arguments: Map<String, Value>,
+    digest: String,
+    needs: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+    /// Whether it has to be somebody else than its requester.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_requester: bool,
+    created_at: String,
+    expires_at: String,
+}
+
+impl DirectiveItem {
+    /// `None` of one that waits for nobody.
+    fn from_directive(directive: Directive) -> Option<Self> {
+        let approval = directive.approval?;
+        let (needs, role, not_requester) = approval.consent.wire_fields();
+        Some(Self {
+            approval_id: directive.id.to_string(),
+            state: "pending",
+            user_id: directive.owner.user,
+            name: directive.name.as_str().to_owned(),
+            arguments: directive.payload,
+            digest: approval.digest,
+            needs,
+            role: role.map(str::to_owned),
+            not_requester,
+            created_at: time(directive.created_at_ms),
+            expires_at: time(approval.expires_at_ms),
+        })
+    }
 }
 
 /// A preview that waits.
@@ -150,7 +201,7 @@ impl PreviewBody {
     operation_id = "listApprovals",
     tag = "Approvals",
     summary = "List what waits",
-    description = "Calls of the caller's own and those that ask for one of their roles, newest first, then their previews; at most 100 of each.",
+    description = "Calls of the caller's own and those that ask for one of their roles, newest first, then directives alike, then their previews; at most 100 of each.",
     responses(
         (status = 200, description = "What waits.", body = ListBody),
     ),
@@ -161,9 +212,14 @@ pub(super) async fn list(
 ) -> Result<Json<ListBody>, Problem> {
     let calls = services.runs.approvals(&caller).await?;
     let previews = services.previews.waiting(&caller, None).await?;
+    let waiting =
+        DirectiveFilter { status: Some(DirectiveStatus::PendingApproval), limit: LISTED, ..DirectiveFilter::default() };
+    let directives = services.directive_records.directives(&caller, &waiting).await;
+    let directives = directives.map_err(|error| Problem::store_failed("directives not read", error))?;
+    let directives = directives.items.into_iter().filter_map(DirectiveItem::from_directive).map(ItemBody::Directive);
     let calls = calls.into_iter().map(|view| ItemBody::Call(ApprovalBody::from_view(view)));
     let previews = previews.into_iter().map(|waiting| ItemBody::Preview(PreviewBody::from_waiting(waiting)));
-    Ok(Json(ListBody { items: calls.chain(previews).collect() }))
+    Ok(Json(ListBody { items: calls.chain(directives).chain(previews).collect() }))
 }
 
 /// 200 with a call, whatever its state, or a preview that waits; 404 for whoever may not decide it.

@@ -49,6 +49,12 @@ pub enum Code {
     NotContinuable,
     /// No decision came in time.
     ApprovalExpired,
+    /// An attempt of the directive is under way.
+    DirectiveRunning,
+    /// The directive cannot run again.
+    NotRerunnable,
+    /// The delivery is not given up.
+    NotDead,
     /// What a preview would change has changed since.
     PreviewStale,
     /// A newer preview of the same thing replaces it.
@@ -65,6 +71,8 @@ pub enum Code {
     EncodedBody,
     /// The key was used for another request.
     IdempotencyMismatch,
+    /// A name in what would be kept is that of a secret.
+    SecretInPayload,
     /// The server failed.
     Internal,
     /// The database does not tell whether the run has begun.
@@ -93,6 +101,8 @@ pub enum Code {
     RateLimited,
     /// As many runs are live as the user or the tenant may have.
     TooManyRuns,
+    /// As many directives are not over as the user or the tenant may have.
+    TooManyDirectives,
     /// What the user or the tenant may spend is spent.
     QuotaExceeded,
     /// As many conversations are there as the user or the tenant may have.
@@ -113,7 +123,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 54] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -133,6 +143,9 @@ impl Code {
         Self::NoSuchCall,
         Self::NotContinuable,
         Self::ApprovalExpired,
+        Self::DirectiveRunning,
+        Self::NotRerunnable,
+        Self::NotDead,
         Self::PreviewStale,
         Self::PreviewSuperseded,
         Self::PreviewExpired,
@@ -141,6 +154,7 @@ impl Code {
         Self::FieldTooLarge,
         Self::EncodedBody,
         Self::IdempotencyMismatch,
+        Self::SecretInPayload,
         Self::Internal,
         Self::BeginUnconfirmed,
         Self::BackendRefused,
@@ -155,6 +169,7 @@ impl Code {
         Self::TooManyRequests,
         Self::RateLimited,
         Self::TooManyRuns,
+        Self::TooManyDirectives,
         Self::QuotaExceeded,
         Self::ConversationQuotaExceeded,
         Self::StorageQuotaExceeded,
@@ -187,6 +202,9 @@ impl Code {
             Self::NoSuchCall => "no_such_call",
             Self::NotContinuable => "not_continuable",
             Self::ApprovalExpired => "approval_expired",
+            Self::DirectiveRunning => "directive_running",
+            Self::NotRerunnable => "not_rerunnable",
+            Self::NotDead => "not_dead",
             Self::PreviewStale => "preview_stale",
             Self::PreviewSuperseded => "preview_superseded",
             Self::PreviewExpired => "preview_expired",
@@ -195,6 +213,7 @@ impl Code {
             Self::FieldTooLarge => "field_too_large",
             Self::EncodedBody => "encoded_body",
             Self::IdempotencyMismatch => "idempotency_mismatch",
+            Self::SecretInPayload => "secret_in_payload",
             Self::Internal => "internal",
             Self::BeginUnconfirmed => "begin_unconfirmed",
             Self::BackendRefused => "backend_refused",
@@ -209,6 +228,7 @@ impl Code {
             Self::TooManyRequests => "too_many_requests",
             Self::RateLimited => "rate_limited",
             Self::TooManyRuns => "too_many_runs",
+            Self::TooManyDirectives => "too_many_directives",
             Self::QuotaExceeded => "quota_exceeded",
             Self::ConversationQuotaExceeded => "conversation_quota_exceeded",
             Self::StorageQuotaExceeded => "storage_quota_exceeded",
@@ -231,7 +251,8 @@ impl Code {
             Self::TooManyRuns => Some(Rejection::Runs),
             Self::AtCapacity => Some(Rejection::ReplicaRuns),
             Self::TooManyReaders => Some(Rejection::Readers),
-            Self::QuotaExceeded
+            Self::TooManyDirectives
+            | Self::QuotaExceeded
             | Self::ConversationQuotaExceeded
             | Self::StorageQuotaExceeded
             | Self::ExportQuotaExceeded => Some(Rejection::Quota),
@@ -255,6 +276,10 @@ impl Code {
             | Self::NoSuchCall
             | Self::NotContinuable
             | Self::ApprovalExpired
+            | Self::DirectiveRunning
+            | Self::NotRerunnable
+            | Self::NotDead
+            | Self::SecretInPayload
             | Self::PreviewStale
             | Self::PreviewSuperseded
             | Self::PreviewExpired
@@ -287,6 +312,8 @@ impl Code {
             | Self::TooManyRequests
             | Self::RateLimited
             | Self::TooManyRuns
+            | Self::TooManyDirectives
+            | Self::DirectiveRunning
             | Self::QuotaExceeded
             | Self::ExportQuotaExceeded
             | Self::AtCapacity
@@ -315,6 +342,9 @@ impl Code {
             | Self::NoSuchCall
             | Self::NotContinuable
             | Self::ApprovalExpired
+            | Self::NotRerunnable
+            | Self::NotDead
+            | Self::SecretInPayload
             | Self::PreviewStale
             | Self::PreviewSuperseded
             | Self::PreviewExpired

@@ -18,7 +18,9 @@ pub mod code;
 mod conversation_views;
 mod conversations;
 mod copilotkit;
+mod deliveries;
 pub mod description;
+mod directives;
 mod docs;
 mod document;
 mod earlier;
@@ -28,6 +30,7 @@ pub mod health;
 pub mod metrics;
 mod openai_chat;
 mod page;
+mod pages;
 mod plans;
 mod previews;
 mod prewarm;
@@ -40,6 +43,7 @@ mod runs;
 mod serve;
 pub mod server;
 mod share;
+mod signals;
 mod sse;
 mod usage;
 mod views;
@@ -61,12 +65,14 @@ use utoipa_axum::routes;
 use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::conversations::{ConversationStore, ExportStore};
+use crate::agent::ports::directives::{DirectiveDesk, DirectiveRecords, DirectiveRoles};
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::PlanRecords;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::sessions::SessionStore;
+use crate::agent::ports::signals::{Bell, DeliveryStore, SignalStore};
 use crate::agent::ports::usage::UsageStore;
 use crate::bounded::memory::Memory;
 use crate::dialect;
@@ -182,6 +188,22 @@ pub struct Services {
     pub places: Arc<dyn PlaceStore>,
     /// Plans.
     pub plans: Arc<dyn PlanRecords>,
+    /// Requests directives, decides and changes them.
+    pub directives: Arc<dyn DirectiveDesk>,
+    /// Reads them.
+    pub directive_records: Arc<dyn DirectiveRecords>,
+    /// Who reads and operates those of the tenant.
+    pub directive_roles: DirectiveRoles,
+    /// Signals.
+    pub signals: Arc<dyn SignalStore>,
+    /// What subscribers have been told.
+    pub deliveries: Arc<dyn DeliveryStore>,
+    /// Rings when there is something to deliver.
+    pub bell: Bell,
+    /// The names of subscribers.
+    pub subscribers: Vec<String>,
+    /// Roles that may write signals.
+    pub emit_roles: Vec<String>,
     /// Reads them as sessions.
     pub sessions: Arc<dyn SessionStore>,
     /// Tells whether a run could be served now.
@@ -273,6 +295,16 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(audit::get))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::get, approvals::decide))
+        .routes(routes!(directives::list, directives::request))
+        .routes(routes!(directives::get))
+        .routes(routes!(directives::decide))
+        .routes(routes!(directives::cancel))
+        .routes(routes!(directives::rerun))
+        .routes(routes!(signals::list, signals::emit))
+        .routes(routes!(signals::get))
+        .routes(routes!(signals::replay))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::retry))
         .routes(routes!(previews::get))
         .routes(routes!(previews::decide))
 }

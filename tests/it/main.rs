@@ -40,6 +40,8 @@ mod deploy;
 #[cfg(test)]
 mod description;
 #[cfg(test)]
+mod directives;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod faults;

@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use serde_json::Value;
 
 use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use super::super::directive::DirectiveBody;
 use super::super::operation::OperationBody;
 use super::super::plans::{Plans, Standing};
 use super::super::state::StateBody;
@@ -384,6 +385,10 @@ impl Encoder for AgUiEncoder {
             AgentEvent::Operation(operation) => {
                 let value = Custom::Operation(OperationBody::new(operation, None));
                 self.write(&Event::Custom { name: "operation", value }, out);
+            }
+            AgentEvent::Directive(notice) => {
+                let value = Custom::Directive(DirectiveBody::from_notice(notice));
+                self.write(&Event::Custom { name: "directive", value }, out);
             }
             AgentEvent::State(event) => {
                 if let Some(body) = StateBody::of_event(event) {

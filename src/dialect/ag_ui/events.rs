@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use super::super::directive::DirectiveBody;
 use super::super::operation::OperationBody;
 use super::super::state::StateBody;
 use super::usage::ModelUsage;
@@ -186,6 +187,7 @@ pub(super) enum Custom<'a> {
     Suggestions(SuggestionsBody),
     Place(PlaceChangeBody),
     Operation(OperationBody<'a>),
+    Directive(DirectiveBody<'a>),
     State(StateBody),
     Cost { usd: f64 },
 }

@@ -11,6 +11,7 @@ use crate::chat::fate::CallFate;
 use crate::chat::tool::Progress;
 use crate::dialect::Encoder;
 use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::state::StateBody;
 
@@ -104,6 +105,9 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallFinished { .. }
             | AgentEvent::Operation(_) => self.call(id, event, None, out),
+            AgentEvent::Directive(notice) => {
+                self.framing.write(out, id, "directive", &DirectiveBody::from_notice(notice));
+            }
             AgentEvent::Plan(event) => {
                 let (name, value) = event.value();
                 self.framing.write(out, id, name, &value);

@@ -6,6 +6,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::state::{ClarificationBody, ContextUsageBody, RecapBody};
 
@@ -180,7 +181,7 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 18] = [
+pub const EVENTS: [Described; 19] = [
     described(
         "place_changed",
         "The conversation is somewhere else: by its request, first, or by a tool.",
@@ -206,6 +207,11 @@ pub const EVENTS: [Described; 18] = [
         "operation",
         "A call does something to a thing that its user knows: as it begins, and when it has its result; only where its tool's file says so.",
         "Operation",
+    ),
+    described(
+        "directive",
+        "A directive that a call has requested, and each state that it is in while that call is made.",
+        "DirectiveNotice",
     ),
     described("workflow_preview", "A rule waits for its user to accept it.", "WorkflowPreview"),
     described("table_config_preview", "A table configuration waits for its user to accept it.", "TableConfigPreview"),
@@ -237,6 +243,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<ToolCallProgress<'_>>(&mut all);
     add::<ToolCallResult<'_>>(&mut all);
     add::<OperationBody<'_>>(&mut all);
+    add::<DirectiveBody<'_>>(&mut all);
     add::<WorkflowPreview>(&mut all);
     add::<TableConfigPreview>(&mut all);
     add::<ApprovalRequest>(&mut all);

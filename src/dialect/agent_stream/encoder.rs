@@ -277,6 +277,7 @@ impl Encoder for AgentStreamEncoder {
             | AgentEvent::ToolProgress { .. }
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. }
+            | AgentEvent::Directive(_)
             | AgentEvent::Payload(_)
             | AgentEvent::RoundEnded
             | AgentEvent::LimitReached

@@ -21,6 +21,7 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
 use crate::dialect::bodies::{PlaceChangeBody, SuggestionsBody};
+use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::plans::{Plans, Standing};
 use crate::dialect::state::StateBody;
@@ -334,6 +335,10 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::Operation(operation) => {
                 let body = Plain::from_value(&OperationBody::new(operation, None));
                 self.part("data-operation", Some(operation.call.as_str()), &body, out);
+            }
+            AgentEvent::Directive(notice) => {
+                let body = Plain::from_value(&DirectiveBody::from_notice(notice));
+                self.part("data-directive", Some(&notice.id.to_string()), &body, out);
             }
             AgentEvent::State(event) => {
                 if let Some(body) = StateBody::of_event(event) {

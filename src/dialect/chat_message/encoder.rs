@@ -10,6 +10,7 @@ use super::words;
 use crate::chat::approval::{APPROVAL_REQUEST, APPROVE_CALL, REJECT_CALL};
 use crate::chat::artifact::Artifact;
 use crate::chat::day::rfc3339;
+use crate::chat::directive::{DirectiveAsks, DirectiveNotice};
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::message::ModelOrigin;
@@ -86,6 +87,20 @@ impl ChatMessageEncoder {
         }
         let role = role.filter(|_| !may);
         self.waiting.push(words::waits(&tool, role.as_deref(), is_for_another));
+    }
+
+    /// Offers the decisions on a directive that waits for its reader.
+    fn directive(&mut self, notice: &DirectiveNotice, id: &str) {
+        let Some(DirectiveAsks { digest, consent }) = &notice.asks else { return };
+        let (_, role, is_for_another) = consent.wire_fields();
+        if is_for_another || !role.is_none_or(|role| self.roles.iter().any(|known| known == role)) {
+            return;
+        }
+        let data = ActionData { digest: digest.clone(), url: format!("/v1/agent/directives/{id}/decision") };
+        for (kind, label) in [("directive.approve", "Approve"), ("directive.reject", "Reject")] {
+            let label = format!("{label} {}", notice.name);
+            self.actions.push(Action { r#type: kind, id: id.to_owned(), label, data: data.clone() });
+        }
     }
 
     /// Ends the stream. An answer is never empty: `sentence` is what the server says where it has to.
@@ -174,6 +189,11 @@ impl Encoder for ChatMessageEncoder {
             AgentEvent::ToolCallFinished { id, name, fate, .. } => {
                 self.open = None;
                 write(out, &Frame::ToolResult { tool: name, tool_use_id: id.as_str(), is_error: fate.is_error() });
+            }
+            AgentEvent::Directive(notice) => {
+                let (id, status) = (notice.id.to_string(), notice.status.name());
+                write(out, &Frame::Directive { id: &id, name: &notice.name, status });
+                self.directive(notice, &id);
             }
             AgentEvent::TurnEnded { model, usage, .. } => {
                 self.model = Some(model.clone());

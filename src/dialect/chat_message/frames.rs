@@ -29,6 +29,12 @@ pub(super) enum Frame<'a> {
         tool_use_id: &'a str,
         is_error: bool,
     },
+    /// A directive that a call has requested, and where it stands.
+    Directive {
+        id: &'a str,
+        name: &'a str,
+        status: &'static str,
+    },
     /// Why the run did not end well.
     Error {
         code: &'a str,

@@ -141,6 +141,7 @@ impl Encoder for ChatStreamEncoder {
             | AgentEvent::State(_)
             | AgentEvent::LimitReached
             | AgentEvent::Observed(_)
+            | AgentEvent::Directive(_)
             | AgentEvent::Operation(_)
             | AgentEvent::Plan(_)
             | AgentEvent::Within(_) => {}

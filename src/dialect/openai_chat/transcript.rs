@@ -92,6 +92,7 @@ impl Transcript {
             | AgentEvent::ToolCallHeld { .. }
             | AgentEvent::CallDecided { .. }
             | AgentEvent::ToolCallFinished { .. }
+            | AgentEvent::Directive(_)
             | AgentEvent::Operation(_)
             | AgentEvent::Payload(_)
             | AgentEvent::Plan(_)

@@ -67,6 +67,8 @@ impl Version {
         (name = "Usage", description = "What was used, and what it cost."),
         (name = "Audit", description = "Who has written, decided and looked."),
         (name = "Plans", description = "What models lay out, and what came of it."),
+        (name = "Directives", description = "Commands that outlive their request."),
+        (name = "Signals", description = "Facts of a tenant, and who is told of them."),
         (name = "Approvals", description = "What waits for a person."),
         (name = "Previews", description = "Changes that wait for their user."),
         (name = "Health", description = "For whoever watches the server. No token."),

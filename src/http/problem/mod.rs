@@ -160,6 +160,33 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, Code::InvalidRequest, detail)
     }
 
+    /// 422 with another code.
+    pub(super) fn unprocessable_as(code: Code, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    }
+
+    /// 403: a role that the caller has not.
+    pub(super) fn role_required(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, Code::RoleRequired, detail)
+    }
+
+    /// 410: no decision came in time.
+    pub(super) fn approval_expired(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, Code::ApprovalExpired, detail)
+    }
+
+    /// 413: a field that is larger than it may be.
+    pub(super) fn field_too_large(field: &'static str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let errors = vec![FieldError { field, reason: detail.clone() }];
+        Self { errors, ..Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::FieldTooLarge, detail) }
+    }
+
+    /// 429: as many directives are not over as may be.
+    pub(super) fn too_many_directives(detail: impl Into<String>) -> Self {
+        Self::too_many(Code::TooManyDirectives, detail, SOON_S)
+    }
+
     /// 422: a field that says nothing usable.
     pub fn unprocessable_field(error: FieldError) -> Self {
         let detail = format!("{} {}", error.field, error.reason);

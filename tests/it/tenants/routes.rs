@@ -119,6 +119,18 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/agent/plans/{plan_id}", AsUnknown, nothing),
         row("DELETE /v1/agent/plans/{plan_id}", AsUnknown, nothing),
         row("GET /v1/agent/conversations/{conversation_id}/plans", AsUnknown, nothing),
+        row("GET /v1/agent/directives", Own("a list"), nothing),
+        row("POST /v1/agent/directives", Own("it is requested for whoever asks"), |_| Some(json!({"name": "a.b"}))),
+        row("GET /v1/agent/directives/{directive_id}", AsUnknown, nothing),
+        row("POST /v1/agent/directives/{directive_id}/decision", AsUnknown, |_| Some(json!({"decision": "approve"}))),
+        row("POST /v1/agent/directives/{directive_id}/cancel", AsUnknown, nothing),
+        row("POST /v1/agent/directives/{directive_id}/rerun", AsUnknown, nothing),
+        row("GET /v1/agent/signals", Own("a list"), nothing),
+        row("POST /v1/agent/signals", Own("for a role"), |_| Some(json!({"name": "a.b"}))),
+        row("GET /v1/agent/signals/{signal_id}", AsUnknown, nothing),
+        row("POST /v1/agent/signals/replay", Own("of the caller's tenant, for a role"), |_| Some(json!({"recent": 1}))),
+        row("GET /v1/agent/deliveries", Own("of the caller's tenant, for a role"), nothing),
+        row("POST /v1/agent/deliveries/{delivery_id}/retry", Own("of the caller's tenant, for a role"), nothing),
         row("GET /v1/agent/previews/{preview_id}", AsUnknown, nothing),
         row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "accept"}))),
         row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "reject"}))),
@@ -204,6 +216,10 @@ impl Row {
             .replace("{approval_id}", &ids.approval)
             .replace("{preview_id}", &ids.preview)
             .replace("{plan_id}", &ids.plan)
+            // Those that are there are asked for in `directives::requests`.
+            .replace("{directive_id}", &ids.plan)
+            .replace("{signal_id}", &ids.plan)
+            .replace("{delivery_id}", &ids.plan)
             .replace("{chat_id}", &ids.conversation)
             .replace("{session_id}", &ids.conversation)
             .replace("{number}", &ids.chat)
