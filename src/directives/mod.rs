@@ -102,7 +102,10 @@ impl Directives {
 
     /// Begins to carry out what is due.
     pub fn start(self: &Arc<Self>) {
-        self.runner.spawn(runner::run(self.clone()));
+        // Without commands nothing is looked for.
+        if !self.commands.names().is_empty() {
+            self.runner.spawn(runner::run(self.clone()));
+        }
         self.tasks.spawn(runner::keep(self.clone()));
         self.tasks.spawn(runner::tidy(self.clone()));
     }
