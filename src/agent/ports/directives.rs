@@ -544,6 +544,8 @@ pub struct DirectiveFilter {
     pub correlation: Option<String>,
     /// All of the tenant.
     pub of_tenant: bool,
+    /// Oldest first.
+    pub ascending: bool,
     /// At most so many.
     pub limit: u32,
     /// Behind this one.

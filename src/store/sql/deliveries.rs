@@ -157,11 +157,12 @@ impl SqlStore {
             "SELECT d.id, d.signal_id, s.name, d.subscriber, d.status, d.attempts, d.created_at, d.due_at, d.last_status,
                  d.last_error, d.delivered_at
              FROM deliveries d JOIN signals s ON s.id = d.signal_id
-             WHERE d.tenant = $1 AND (CAST($2 AS TEXT) IS NULL OR d.status = $2)
-                 AND (CAST($3 AS TEXT) IS NULL OR d.subscriber = $3) AND (CAST($4 AS TEXT) IS NULL OR d.signal_id = $4)
-                 AND (d.created_at, d.id) < ($5, $6)
-             ORDER BY d.created_at DESC, d.id DESC LIMIT $7",
+             WHERE d.tenant = $1 AND (d.created_at, d.id) < ($5, $6)",
         )
+        .part(status.is_some(), " AND d.status = $2")
+        .part(subscriber.is_some(), " AND d.subscriber = $3")
+        .part(signal.is_some(), " AND d.signal_id = $4")
+        .part(true, " ORDER BY d.created_at DESC, d.id DESC LIMIT $7")
         .bind((scope.tenant(), status.map(DeliveryStatus::name), subscriber.as_deref()))
         .bind((signal.map(|id| id.to_string()), after.at_ms, after.id, i64::from(*limit) + 1))
         .fetch_all(&mut self.database.reading(Reach::Tenant(scope)).await?)

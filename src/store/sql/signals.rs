@@ -3,6 +3,8 @@
 //! **Invariant:** a number is given out while its tenant's row is held, so `seq` is the order of commit. A delivery is
 //! queued with its signal, once for each subscriber.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,6 +23,9 @@ use crate::store::record_error::RecordError;
 use crate::store::redact::a_secret;
 use crate::store::scope::{Reach, Scope, original, storable};
 use crate::store::statement::{Batch, query};
+
+/// Signals of a replay that are queued in one transaction, so that others who write wait for no more than these.
+const REPLAYED_AT_ONCE: usize = 1000;
 
 /// The columns of a [`SignalRow`] of the signal `s`.
 macro_rules! signal_columns {
@@ -152,30 +157,21 @@ impl SqlStore {
         let SignalFilter { name, subject_kind, subject_id, correlation, causation, of_tenant, ascending, limit, after } =
             filter;
         let text = |text: &Option<String>| text.as_deref().map(|text| storable(text).into_owned());
-        let statement = match ascending {
-            false => query(concat!(
-                "SELECT ",
-                signal_columns!(),
-                " FROM signals s WHERE s.tenant = $1 AND ($2 <> 0 OR s.actor = $3)
-                     AND (CAST($4 AS TEXT) IS NULL OR (s.name >= $4 AND s.name < $5))
-                     AND (CAST($6 AS TEXT) IS NULL OR s.subject_type = $6) AND (CAST($7 AS TEXT) IS NULL OR s.subject_id = $7)
-                     AND (CAST($8 AS TEXT) IS NULL OR s.correlation = $8) AND (CAST($9 AS TEXT) IS NULL OR s.causation = $9)
-                     AND s.seq < $10 ORDER BY s.seq DESC LIMIT $11"
-            )),
-            true => query(concat!(
-                "SELECT ",
-                signal_columns!(),
-                " FROM signals s WHERE s.tenant = $1 AND ($2 <> 0 OR s.actor = $3)
-                     AND (CAST($4 AS TEXT) IS NULL OR (s.name >= $4 AND s.name < $5))
-                     AND (CAST($6 AS TEXT) IS NULL OR s.subject_type = $6) AND (CAST($7 AS TEXT) IS NULL OR s.subject_id = $7)
-                     AND (CAST($8 AS TEXT) IS NULL OR s.correlation = $8) AND (CAST($9 AS TEXT) IS NULL OR s.causation = $9)
-                     AND s.seq > $10 ORDER BY s.seq LIMIT $11"
-            )),
-        };
+        let is_exact = matches!(name, Some(NamePattern::Exact(_)));
+        let statement = query(concat!("SELECT ", signal_columns!(), " FROM signals s WHERE s.tenant = $1"))
+            .part(!of_tenant, " AND s.actor = $2")
+            .part(is_exact, " AND s.name = $3")
+            .part(matches!(name, Some(NamePattern::Prefix(_))), " AND s.name >= $3 AND s.name < $4")
+            .part(subject_kind.is_some(), " AND s.subject_type = $5")
+            .part(subject_id.is_some(), " AND s.subject_id = $6")
+            .part(correlation.is_some(), " AND s.correlation = $7")
+            .part(causation.is_some(), " AND s.causation = $8")
+            .part(*ascending, " AND s.seq > $9 ORDER BY s.seq LIMIT $10")
+            .part(!ascending, " AND s.seq < $9 ORDER BY s.seq DESC LIMIT $10");
         let (from, to) = range(name.as_ref());
         let start = after.unwrap_or(if *ascending { 0 } else { i64::MAX });
         let rows: Vec<SignalRow> = statement
-            .bind((scope.tenant(), i64::from(*of_tenant), scope.user(), from, to))
+            .bind((scope, from, to))
             .bind((text(subject_kind), text(subject_id), text(correlation), text(causation)))
             .bind((start, i64::from(*limit) + 1))
             .fetch_all(&mut self.database.reading(Reach::Tenant(scope)).await?)
@@ -184,61 +180,76 @@ impl SqlStore {
     }
 
     async fn try_replay(&self, scope: &Scope, which: &Replay, subscriber: Option<&str>) -> Result<Replayed, Fault> {
-        let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
+        let columns = query("SELECT s.id, s.name FROM signals s WHERE s.tenant = $1");
         let statement = match which {
             Replay::Ids(ids) => {
                 let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
                 let ids = serde_json::to_string(&ids).map_err(RecordError::json("list"))?;
-                query("SELECT s.id, s.name FROM signals s WHERE s.tenant = $1 AND s.id @one_of($2) ORDER BY s.seq")
-                    .bind((scope.tenant(), ids))
+                columns.part(true, " AND s.id @one_of($2) ORDER BY s.seq").bind((scope.tenant(), ids))
             }
             Replay::Name(name, limit) => {
                 let (from, to) = range(Some(name));
-                query(
-                    "SELECT s.id, s.name FROM signals s
-                     WHERE s.tenant = $1 AND (CAST($2 AS TEXT) IS NULL OR (s.name >= $2 AND s.name < $3))
-                     ORDER BY s.seq DESC LIMIT $4",
-                )
-                .bind((scope.tenant(), from, to, i64::from(*limit)))
+                columns
+                    .part(matches!(name, NamePattern::Exact(_)), " AND s.name = $2")
+                    .part(matches!(name, NamePattern::Prefix(_)), " AND s.name >= $2 AND s.name < $3")
+                    .part(true, " ORDER BY s.seq DESC LIMIT $4")
+                    .bind((scope.tenant(), from, to, i64::from(*limit)))
             }
-            Replay::Between(from, to, limit) => query(
-                "SELECT s.id, s.name FROM signals s WHERE s.tenant = $1 AND s.inserted_at >= $2 AND s.inserted_at < $3
-                 ORDER BY s.seq LIMIT $4",
-            )
-            .bind((scope.tenant(), *from, *to, i64::from(*limit))),
+            Replay::Between(from, to, limit) => columns
+                .part(true, " AND s.inserted_at >= $2 AND s.inserted_at < $3 ORDER BY s.seq LIMIT $4")
+                .bind((scope.tenant(), *from, *to, i64::from(*limit))),
             Replay::Recent(limit) => {
-                query("SELECT s.id, s.name FROM signals s WHERE s.tenant = $1 ORDER BY s.seq DESC LIMIT $2")
-                    .bind((scope.tenant(), i64::from(*limit)))
+                columns.part(true, " ORDER BY s.seq DESC LIMIT $2").bind((scope.tenant(), i64::from(*limit)))
             }
         };
-        let found: Vec<(String, String)> = statement.fetch_all(&mut transaction).await?;
-        let (mut batch, mut queued) = (Batch::default(), 0);
-        let owner = scope.owner();
+        let found: Vec<(String, String)> =
+            statement.fetch_all(&mut self.database.reading(Reach::Tenant(scope)).await?).await?;
+        let (owner, mut queued) = (scope.owner(), 0);
         let tenant = owner.tenant_name().unwrap_or_default();
-        for (id, name) in &found {
-            let hearing = self.subscriptions.hearing(tenant, name);
-            for subscriber in hearing.filter(|known| subscriber.is_none_or(|wanted| wanted == *known)) {
-                queued += 1;
+        for signals in found.chunks(REPLAYED_AT_ONCE) {
+            let mut again: BTreeMap<&str, Vec<Again<'_>>> = BTreeMap::new();
+            for (signal, name) in signals {
+                let hearing = self.subscriptions.hearing(tenant, name);
+                for subscriber in hearing.filter(|known| subscriber.is_none_or(|wanted| wanted == *known)) {
+                    again
+                        .entry(subscriber)
+                        .or_default()
+                        .push(Again { id: DeliveryId::fresh().to_string(), name: signal });
+                    queued += 1;
+                }
+            }
+            let mut batch = Batch::default();
+            for (subscriber, deliveries) in &again {
+                // What was removed meanwhile is told to nobody.
                 batch
                     .say(
                         "INSERT INTO deliveries (id, tenant, signal_id, subscriber, status, due_at, created_at)
-                         VALUES ($1, $2, $3, $4, 'pending', @now, @now)
+                         SELECT n.id, s.tenant, s.id, $2, 'pending', @now, @now
+                         FROM @names($3) JOIN signals s ON s.id = n.name WHERE s.tenant = $1
                          ON CONFLICT (signal_id, subscriber) DO UPDATE SET status = 'pending', attempts = 0, due_at = @now,
                              lease_until = NULL, delivered_at = NULL, token = deliveries.token + 1",
                     )
-                    .bind((DeliveryId::fresh().to_string(), scope.tenant(), id.as_str(), subscriber));
+                    .bind((scope.tenant(), *subscriber))
+                    .bind(serde_json::to_string(deliveries).map_err(RecordError::json("list"))?);
             }
+            batch.commit(self.database.write(Reach::Tenant(scope)).await?).await?;
         }
-        batch.commit(transaction).await?;
         Ok(Replayed { matched: found.len() as u64, queued })
     }
 }
 
-/// The names that a pattern means, as the first of them and the first behind them.
+/// A new delivery of the signal that `name` is the id of, as `@names` reads it.
+#[derive(Serialize)]
+struct Again<'a> {
+    id: String,
+    name: &'a str,
+}
+
+/// The name that a pattern means, or the first of its names and the first behind them.
 fn range(pattern: Option<&NamePattern>) -> (Option<String>, Option<String>) {
     match pattern {
         None | Some(NamePattern::All) => (None, None),
-        Some(NamePattern::Exact(name)) => (Some(name.as_str().to_owned()), Some(format!("{name}\u{20}"))),
+        Some(NamePattern::Exact(name)) => (Some(name.as_str().to_owned()), None),
         // The sign behind a dot.
         Some(NamePattern::Prefix(prefix)) => {
             let stem = prefix.strip_suffix('.').unwrap_or(prefix);

@@ -73,8 +73,8 @@ const TOKENS: [Token; 10] = [
 
 impl Dialect {
     /// `text` with its tokens filled in.
-    pub(in crate::store) fn fill(self, text: &'static str) -> Cow<'static, str> {
-        let Some((before, mut rest)) = text.split_once('@') else { return Cow::Borrowed(text) };
+    pub(in crate::store) fn fill(self, text: Cow<'static, str>) -> Cow<'static, str> {
+        let Some((before, mut rest)) = text.split_once('@') else { return text };
         let mut filled = before.to_owned();
         loop {
             let end = rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(rest.len());
@@ -130,7 +130,7 @@ mod tests {
             (Sqlite, "SELECT @unknown", "SELECT unknown", "none of ours, which is an error when it is run"),
         ];
         for (dialect, text, filled, reason) in rows {
-            assert_eq!(dialect.fill(text), filled, "{reason}");
+            assert_eq!(dialect.fill(text.into()), filled, "{reason}");
         }
     }
 }

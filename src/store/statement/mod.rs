@@ -15,7 +15,7 @@ use super::scope::Scope;
 /// One statement.
 pub(super) struct Statement {
     /// With tokens.
-    pub(super) text: &'static str,
+    pub(super) text: Cow<'static, str>,
     /// In the order of their numbers.
     pub(super) values: Vec<Value>,
 }
@@ -115,10 +115,18 @@ impl<P: Parameter> Parameter for Option<P> {
 /// A statement of this text, whose parameters are bound next. It is run by the methods that
 /// [`super::database`] gives it.
 pub(super) fn query(text: &'static str) -> Statement {
-    Statement { text, values: Vec::new() }
+    Statement { text: Cow::Borrowed(text), values: Vec::new() }
 }
 
 impl Statement {
+    /// Adds a part to its text where it is wanted. Parameters that no part names are bound all the same.
+    pub(super) fn part(mut self, is_wanted: bool, part: &'static str) -> Self {
+        if is_wanted {
+            self.text.to_mut().push_str(part);
+        }
+        self
+    }
+
     /// Binds the next parameters.
     pub(super) fn bind(mut self, parameters: impl Parameters) -> Self {
         parameters.add_to(&mut self.values);

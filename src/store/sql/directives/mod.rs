@@ -16,7 +16,7 @@ use super::{SqlStore, signals};
 use crate::agent::ports::directives::{Cursor, DirectiveFilter, DirectiveRecords, Page};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Caller;
-use crate::chat::directive::Directive;
+use crate::chat::directive::{Directive, DirectiveStatus};
 use crate::chat::ids::DirectiveId;
 use crate::chat::signal::{SignalFact, SignalSource, Subscriptions};
 use crate::chat::trail::TrailEvent;
@@ -24,7 +24,7 @@ use crate::store::directive::{DirectiveRow, directive_columns};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
-use crate::store::statement::{Batch, query};
+use crate::store::statement::{Batch, Statement, query};
 use crate::store::trail::encode_entry;
 
 #[async_trait]
@@ -64,26 +64,58 @@ impl SqlStore {
 
     async fn try_directives(&self, caller: &Caller, filter: &DirectiveFilter) -> Result<Page<Directive>, Fault> {
         let scope = Scope::from(&caller.owner);
-        let DirectiveFilter { status, name, subject_kind, subject_id, correlation, of_tenant, limit, after } = filter;
-        let after = after.clone().unwrap_or(Cursor { at_ms: i64::MAX, id: String::new() });
+        let DirectiveFilter { of_tenant, limit, .. } = filter;
+        let statement = match of_tenant {
+            true => {
+                listed(query(concat!("SELECT ", directive_columns!(), " FROM directives WHERE tenant = $1")), filter)
+            }
+            // Each half is read in its own order, from an index of its own.
+            false => {
+                let own = query(concat!(
+                    "SELECT ",
+                    directive_columns!(),
+                    " FROM directives WHERE id IN (
+                         SELECT id FROM (SELECT id FROM directives WHERE tenant = $1 AND user_id = $2",
+                ));
+                let asked = listed(own, filter).part(
+                    true,
+                    ") AS own UNION
+                         SELECT id FROM (SELECT id FROM directives
+                             WHERE tenant = $1 AND role @one_of($3) AND status = 'pending_approval'",
+                );
+                ordered(listed(asked, filter).part(true, ") AS asked)"), filter)
+            }
+        };
+        let start = if filter.ascending { 0 } else { i64::MAX };
+        let after = filter.after.clone().unwrap_or(Cursor { at_ms: start, id: String::new() });
         let text = |text: &Option<String>| text.as_deref().map(|text| storable(text).into_owned());
-        let rows: Vec<DirectiveRow> = query(concat!(
-            "SELECT ",
-            directive_columns!(),
-            " FROM directives WHERE tenant = $1
-                 AND ($2 <> 0 OR user_id = $3 OR (role @one_of($4) AND status = 'pending_approval'))
-                 AND (CAST($5 AS TEXT) IS NULL OR status = $5) AND (CAST($6 AS TEXT) IS NULL OR name = $6)
-                 AND (CAST($7 AS TEXT) IS NULL OR subject_type = $7) AND (CAST($8 AS TEXT) IS NULL OR subject_id = $8)
-                 AND (CAST($9 AS TEXT) IS NULL OR correlation = $9) AND (created_at, id) < ($10, $11)
-             ORDER BY created_at DESC, id DESC LIMIT $12",
-        ))
-        .bind((scope.tenant(), i64::from(*of_tenant), scope.user(), roles(caller)?))
-        .bind((status.map(|status| status.name()), text(name), text(subject_kind), text(subject_id)))
-        .bind((text(correlation), after.at_ms, after.id, i64::from(*limit) + 1))
-        .fetch_all(&mut self.database.reading(Reach::Tenant(&scope)).await?)
-        .await?;
+        let rows: Vec<DirectiveRow> = statement
+            .bind((&scope, roles(caller)?, filter.status.map(DirectiveStatus::name), text(&filter.name)))
+            .bind((text(&filter.subject_kind), text(&filter.subject_id), text(&filter.correlation)))
+            .bind((after.at_ms, after.id, i64::from(*limit) + 1))
+            .fetch_all(&mut self.database.reading(Reach::Tenant(&scope)).await?)
+            .await?;
         page(rows, *limit, |row| Ok(row.into_directive()?))
     }
+}
+
+/// What `filter` asks for behind the conditions of `statement`, as a page of it is read.
+fn listed(statement: Statement, filter: &DirectiveFilter) -> Statement {
+    let narrowed = statement
+        .part(filter.status.is_some(), " AND status = $4")
+        .part(filter.name.is_some(), " AND name = $5")
+        .part(filter.subject_kind.is_some(), " AND subject_type = $6")
+        .part(filter.subject_id.is_some(), " AND subject_id = $7")
+        .part(filter.correlation.is_some(), " AND correlation = $8")
+        .part(!filter.ascending, " AND (created_at, id) < ($9, $10)")
+        .part(filter.ascending, " AND (created_at, id) > ($9, $10)");
+    ordered(narrowed, filter)
+}
+
+fn ordered(statement: Statement, filter: &DirectiveFilter) -> Statement {
+    statement
+        .part(!filter.ascending, " ORDER BY created_at DESC, id DESC LIMIT $11")
+        .part(filter.ascending, " ORDER BY created_at, id LIMIT $11")
 }
 
 /// The caller's roles as a JSON list, as the column holds them.
