@@ -6,7 +6,7 @@ use super::approval::Consent;
 use super::artifact::Artifact;
 use super::caller::Caller;
 use super::fate::{CallError, CallFate};
-use super::ids::ToolCallId;
+use super::ids::{DirectiveId, ToolCallId};
 use super::payload::NewPayload;
 use super::place::Move;
 use crate::bounded::json;
@@ -96,6 +96,17 @@ pub struct ToolOutput {
     pub error: Option<CallError>,
     /// Where the conversation goes with it.
     pub moves: Option<Move>,
+    /// What the trail says of it besides.
+    pub note: Option<CallNote>,
+}
+
+/// What is known of a call beside its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallNote {
+    /// It has requested this directive, or found it.
+    Directive(DirectiveId),
+    /// None of its caller's roles may use the tool.
+    Denied,
 }
 
 /// How far a tool has come while it runs.
@@ -121,6 +132,7 @@ impl ToolOutput {
             fate: CallFate::Done,
             error: None,
             moves: None,
+            note: None,
         }
     }
 
@@ -128,7 +140,7 @@ impl ToolOutput {
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
         let error = Some(CallError::Failed);
-        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed, error, moves: None }
+        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed, error, moves: None, note: None }
     }
 
     /// The same for this reason.
@@ -163,7 +175,7 @@ pub struct ToolResult {
 impl ToolResult {
     /// The result of `call`, as its output says.
     pub fn from_call(call: &ToolCall, output: ToolOutput) -> Self {
-        let ToolOutput { content, artifacts: _, payload: _, fate, error: _, moves: _ } = output;
+        let ToolOutput { content, artifacts: _, payload: _, fate, error: _, moves: _, note: _ } = output;
         Self { id: call.id.clone(), name: call.name.clone(), content, fate }
     }
 }

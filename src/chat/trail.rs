@@ -8,7 +8,7 @@ use super::message::ModelOrigin;
 use super::preview::Decided;
 use super::run::RunState;
 use super::stream::{Counted, Usage};
-use super::tool::ToolInput;
+use super::tool::{CallNote, ToolInput};
 
 /// An entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +110,8 @@ pub enum TrailEvent {
         duration_ms: u64,
         /// Whether it was a write that had been dispatched; the audit record tells what came of it.
         sent: bool,
+        /// What is known of it besides.
+        note: Option<CallNote>,
     },
     /// A user decided a preview.
     PreviewDecided(Decided),

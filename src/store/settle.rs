@@ -32,7 +32,8 @@ pub(super) fn settle_calling(unfinished: Unfinished, turn: u32) -> Settled {
         let ToolCall { id, name, input: arguments } = call;
         let sent = dispatched.as_ref() == Some(&id);
         // Its duration is lost.
-        TrailEvent::ToolCall { turn, id, name, arguments, result: result.content.clone(), fate, duration_ms: 0, sent }
+        let result = result.content.clone();
+        TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms: 0, sent, note: None }
     };
     trail.extend(calls.into_iter().zip(results).map(entry));
     Settled { messages: messages.into(), trail }

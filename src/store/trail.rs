@@ -8,7 +8,7 @@ use super::redact::redact;
 use crate::chat::directive::DirectiveNotice;
 use crate::chat::preview::Decided;
 use crate::chat::stream::{Counted, Usage};
-use crate::chat::tool::ToolInput;
+use crate::chat::tool::{CallNote, ToolInput};
 use crate::chat::trail::{Excerpt, TrailEvent};
 
 /// Bytes of one text in an entry: 64 KiB. People read the trail, and whole texts are in the messages.
@@ -48,12 +48,12 @@ pub(super) fn encode_entry(what: &TrailEvent) -> Result<String, RecordError> {
                 "duration_ms": duration_ms,
             })
         }
-        TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
+        TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _, note } => {
             let arguments = match arguments {
                 ToolInput::Object(map) => Value::Object(map.clone()),
                 ToolInput::Invalid(text) => Value::String(text.clone()),
             };
-            json!({
+            let mut entry = json!({
                 "turn": turn,
                 "tool_use_id": id.as_str(),
                 "name": name,
@@ -61,7 +61,13 @@ pub(super) fn encode_entry(what: &TrailEvent) -> Result<String, RecordError> {
                 "result": result,
                 "fate": fate.name(),
                 "duration_ms": duration_ms,
-            })
+            });
+            match note {
+                Some(CallNote::Directive(id)) => entry["directive_id"] = json!(id.to_string()),
+                Some(CallNote::Denied) => entry["denied"] = json!(true),
+                None => {}
+            }
+            entry
         }
         TrailEvent::PreviewDecided(decision) => decided(decision)?,
         TrailEvent::ApprovalDecided { approval, tool, verdict, by, comment } => json!({

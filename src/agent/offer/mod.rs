@@ -39,6 +39,8 @@ pub(in crate::agent) struct Offer {
     client: Vec<Arc<ToolDef>>,
     /// The loop's own tools, which make plans and ask others.
     own: Vec<Arc<ToolDef>>,
+    /// The tools that only others may use.
+    denied: Vec<String>,
     /// Whether something was left out, so that the model can look for it.
     finds: bool,
 }
@@ -53,6 +55,8 @@ pub(in crate::agent) enum Look {
     Client(Result<(), Box<ToolOutput>>),
     /// It is one of the loop's own.
     Own,
+    /// There is such a tool, and none of the caller's roles may use it.
+    Denied,
     /// There is no such tool for this caller.
     Unknown,
 }
@@ -67,7 +71,7 @@ impl Offer {
         finder: &Finder,
         wanted: Wanted<'_>,
     ) -> Self {
-        let mut tools: Vec<OfferedTool> = Vec::new();
+        let (mut tools, mut denied): (Vec<OfferedTool>, Vec<String>) = (Vec::new(), Vec::new());
         // Whoever may not use a tool does not reach it by a name that only runs either.
         let mut accepts = profile.accepts.clone();
         let mut taken: HashSet<String> = accepts.iter().cloned().chain([FIND_TOOLS.to_owned()]).collect();
@@ -75,8 +79,10 @@ impl Offer {
             accepts.retain(|name| *name != tool.def.name);
             taken.insert(tool.def.name.clone());
             let may_be = !(profile.read_only && tool.effect == Effect::Write);
-            if may_be && tool.policy.lets(caller) && !tools.iter().any(|other| other.def.name == tool.def.name) {
-                tools.push(tool);
+            match tool.policy.lets(caller) {
+                true if may_be && !tools.iter().any(|other| other.def.name == tool.def.name) => tools.push(tool),
+                false if may_be => denied.push(tool.def.name.clone()),
+                true | false => {}
             }
         }
         let chosen = match &profile.selection {
@@ -91,13 +97,13 @@ impl Offer {
         let client = client_tools.iter().filter(|def| taken.insert(def.name.clone())).cloned();
         let client: Vec<Arc<ToolDef>> = client.collect();
         defs.extend(client.iter().cloned());
-        Self { defs, tools, accepts, client, own: Vec::new(), finds }
+        Self { defs, tools, accepts, client, own: Vec::new(), denied, finds }
     }
 
     /// These tools and no others, all of them listed.
     pub(in crate::agent) fn only(tools: Vec<OfferedTool>) -> Self {
         let defs = tools.iter().map(|tool| tool.def.clone()).collect();
-        Self { defs, tools, accepts: Vec::new(), client: Vec::new(), own: Vec::new(), finds: false }
+        Self { defs, tools, accepts: Vec::new(), client: Vec::new(), own: Vec::new(), denied: Vec::new(), finds: false }
     }
 
     /// Lists the loop's own tools too, behind all others; a tool of the same name does not count any more.
@@ -137,6 +143,7 @@ impl Offer {
             true => Look::Offered(Policy::default()),
             false => match self.client.iter().find(|def| def.name == name) {
                 Some(def) => Look::Client(client::check(def, call)),
+                None if self.denied.iter().any(|denied| denied == name) => Look::Denied,
                 None => Look::Unknown,
             },
         }

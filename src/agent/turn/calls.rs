@@ -28,7 +28,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::message::AssistantPart;
 use crate::chat::payload::PayloadSource;
-use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput, ToolResult};
+use crate::chat::tool::{CallNote, Effect, ToolCall, ToolInput, ToolOutput, ToolResult};
 use crate::chat::unfinished::Unfinished;
 use crate::observe::spans;
 
@@ -176,13 +176,19 @@ impl Turns<'_> {
     fn leave(&self, call: ToolCall, since_ms: i64, transcript: &mut Transcript) {
         let result = ToolResult::from_call(&call, client::left());
         transcript.pending.left.push(call.clone());
-        self.note(call, result, since_ms, transcript);
+        self.note(call, (result, None), since_ms, transcript);
     }
 
-    fn note(&self, call: ToolCall, result: ToolResult, since_ms: i64, transcript: &mut Transcript) {
+    fn note(
+        &self,
+        call: ToolCall,
+        (result, note): (ToolResult, Option<CallNote>),
+        since_ms: i64,
+        transcript: &mut Transcript,
+    ) {
         let times = Times { since_ms, now_ms: self.now_ms() };
         transcript.speech.call(call.id.clone());
-        transcript.note_call(call, &result, times);
+        transcript.note_call(call, &result, note, times);
         if let Open::Calling { turn, .. } = &mut transcript.open {
             turn.results.push(result);
             turn.dispatched = None;
@@ -192,10 +198,10 @@ impl Turns<'_> {
     /// Notes and tells what came of a call.
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
         let (id, name) = (call.id.clone(), call.name.clone());
-        let ToolOutput { content, artifacts, payload, fate, error, moves } = output;
+        let ToolOutput { content, artifacts, payload, fate, error, moves, note } = output;
         let visible: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
         let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
-        self.note(call, result, since_ms, transcript);
+        self.note(call, (result, note), since_ms, transcript);
         self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, error, result: visible });
         for artifact in artifacts {
             self.emit(AgentEvent::Artifact(Box::new(artifact)));

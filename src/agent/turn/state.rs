@@ -29,7 +29,7 @@ use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
 use crate::chat::stream::Counted;
-use crate::chat::tool::{ToolCall, ToolOutput, ToolResult};
+use crate::chat::tool::{CallNote, ToolCall, ToolOutput, ToolResult};
 use crate::chat::trail::{Excerpt, TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 
@@ -293,13 +293,19 @@ impl Transcript {
     }
 
     /// Notes a call of the open turn and its result.
-    pub(super) fn note_call(&mut self, call: ToolCall, result: &ToolResult, times: Times) {
+    pub(super) fn note_call(&mut self, call: ToolCall, result: &ToolResult, note: Option<CallNote>, times: Times) {
         let sent = matches!(&self.open, Open::Calling { turn, .. } if turn.dispatched.as_ref() == Some(&call.id));
         let sent = sent && self.own_call.as_ref() != Some(&call.id);
-        self.note_call_of(call, result, sent, times);
+        self.note_call_of(call, result, (sent, note), times);
     }
 
-    fn note_call_of(&mut self, call: ToolCall, result: &ToolResult, sent: bool, times: Times) {
+    fn note_call_of(
+        &mut self,
+        call: ToolCall,
+        result: &ToolResult,
+        (sent, note): (bool, Option<CallNote>),
+        times: Times,
+    ) {
         let what = TrailEvent::ToolCall {
             turn: self.turns,
             id: call.id,
@@ -309,6 +315,7 @@ impl Transcript {
             fate: result.fate,
             duration_ms: times.elapsed_ms(),
             sent,
+            note,
         };
         self.note(times.now_ms, what);
     }
@@ -407,7 +414,7 @@ impl Transcript {
                 if let Message::ToolResults(results) = &results {
                     for (call, result) in calls.into_iter().zip(&results[answered..]) {
                         let sent = dispatched.as_ref() == Some(&call.id) && self.own_call.as_ref() != Some(&call.id);
-                        self.note_call_of(call, result, sent, Times { since_ms, now_ms });
+                        self.note_call_of(call, result, (sent, None), Times { since_ms, now_ms });
                     }
                 }
                 self.messages.push(message);

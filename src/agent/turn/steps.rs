@@ -6,7 +6,7 @@ use crate::agent::offer::{Look, Offer};
 use crate::agent::ports::store::ApprovedCall;
 use crate::chat::approval::Consent;
 use crate::chat::fate::CallError;
-use crate::chat::tool::{Effect, ToolCall, ToolOutput};
+use crate::chat::tool::{CallNote, Effect, ToolCall, ToolOutput};
 
 /// Whether the calls of a turn were let through before.
 #[derive(Clone, Copy)]
@@ -40,8 +40,10 @@ impl Turns<'_> {
             (Look::Client(Err(output)), Leave::Needed) => return Step::Answer(*output),
             // A person has let another tool of this name through, which is gone.
             (Look::Client(_) | Look::Own, Leave::Given(_)) | (Look::Unknown, _) => {
-                let words = format!("unknown tool: {}", call.name);
-                return Step::Answer(ToolOutput::refused(&words, CallError::NotOffered));
+                return Step::Answer(unknown_tool(call));
+            }
+            (Look::Denied, _) => {
+                return Step::Answer(ToolOutput { note: Some(CallNote::Denied), ..unknown_tool(call) });
             }
             (Look::Unseen, Leave::Needed) => {
                 offer.add(&call.name);
@@ -119,4 +121,9 @@ impl Turns<'_> {
             Err(output) => Step::Answer(*output),
         }
     }
+}
+
+/// What the model reads of a tool that its caller cannot use: the same, whether there is one.
+fn unknown_tool(call: &ToolCall) -> ToolOutput {
+    ToolOutput::refused(&format!("unknown tool: {}", call.name), CallError::NotOffered)
 }

@@ -12,7 +12,7 @@ use crate::agent::ports::directives::{AskError, DirectiveDesk, RequestKey, Reque
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::directive::{Directive, DirectiveNotice, DirectiveStatus, RunsAs};
 use crate::chat::fate::{CallError, CallFate};
-use crate::chat::tool::{Effect, ToolOutput};
+use crate::chat::tool::{CallNote, Effect, ToolOutput};
 use crate::tools::{Tool, ToolError, idempotency};
 
 /// Requests a directive.
@@ -111,7 +111,8 @@ fn output(directive: &Directive) -> ToolOutput {
     }
     content["human_readable"] = Value::from(words(directive));
     let error = (!is_ok).then_some(CallError::Failed);
-    ToolOutput { fate, error, ..ToolOutput::ok(content.to_string()) }
+    let note = Some(CallNote::Directive(directive.id));
+    ToolOutput { fate, error, note, ..ToolOutput::ok(content.to_string()) }
 }
 
 /// The same in a sentence.

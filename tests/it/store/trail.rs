@@ -38,6 +38,7 @@ fn call(arguments: Value, result: &str) -> TrailEvent {
     let Value::Object(arguments) = arguments else { unreachable!() };
     TrailEvent::ToolCall {
         sent: false,
+        note: None,
         turn: 0,
         id: ToolCallId::from_model("t1"),
         name: "get_rule".into(),

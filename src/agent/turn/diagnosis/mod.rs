@@ -159,7 +159,7 @@ impl Diagnosis {
                     });
                 }
             }
-            TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _ } => {
+            TrailEvent::ToolCall { turn, id, name, arguments, result, fate, duration_ms, sent: _, note: _ } => {
                 if !budget.entry() {
                     return;
                 }

@@ -115,6 +115,7 @@ pub(super) fn insert_answered(
             // The client knows how long it took.
             duration_ms: 0,
             sent: false,
+            note: None,
         };
         insert_trail_event(batch, &seat.conversation, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
     }

@@ -1,5 +1,8 @@
 //! The commits of a running run: messages and the trail, numbered, and the note of a write before it is sent.
 
+use serde_json::{Map, Value};
+
+use super::super::signals;
 use super::audit::{tell, tell_ended};
 use super::payloads::{PayloadRow, insert_payloads};
 use super::places::keep_place;
@@ -10,7 +13,8 @@ use crate::agent::ports::store::Commit;
 use crate::chat::audit::{Act, Fact};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{RunId, ToolCallId};
-use crate::chat::tool::{ToolCall, ToolInput};
+use crate::chat::signal::{SignalFact, SignalSource, Subscriptions};
+use crate::chat::tool::{CallNote, ToolCall, ToolInput};
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
@@ -68,6 +72,7 @@ impl SqlStore {
         let (transaction, row) = self.database.write_first(Reach::All, first).await?;
         let (seat, charged) = row.map(charged_seat).ok_or(Fault::RunEnded)?;
         let mut batch = Batch::default();
+        tell_denied(&mut batch, &self.subscriptions, &seat, run, commit)?;
         forget_pieces(&mut batch, run);
         insert_rows(&mut batch, &seat, run, commit, rows, now);
         charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
@@ -179,6 +184,37 @@ pub(super) fn insert_ended_writes<'a>(
             Fact { tool: Some(name), outcome: Some(fate.name()), ..of_call(Act::WriteEnded, conversation, run, id) };
         tell_ended(batch, &conversation.scope, (run, &call_key(id)), fact);
     }
+}
+
+/// Tells of the calls of tools that none of their caller's roles may use, once of each.
+///
+/// # Errors
+/// When a signal cannot be written as JSON.
+pub(super) fn tell_denied(
+    batch: &mut Batch,
+    subscriptions: &Subscriptions,
+    seat: &Seat,
+    run: RunId,
+    commit: Commit<'_>,
+) -> Result<(), RecordError> {
+    let scope = &seat.conversation.scope;
+    for entry in commit.trail {
+        let TrailEvent::ToolCall { id, name, note: Some(CallNote::Denied), .. } = &entry.what else { continue };
+        let fact = SignalFact {
+            name: "tool.denied".to_owned(),
+            payload: Map::from_iter([("tool".to_owned(), Value::from(name.as_str()))]),
+            metadata: Map::new(),
+            occurred_at_ms: None,
+            correlation: Some(run.to_string()),
+            causation: Some(id.as_str().to_owned()),
+            actor: Some(scope.owner().user),
+            subject: None,
+            source: SignalSource::Runs,
+            dedupe_key: Some(format!("tool.denied:{run}:{}", call_key(id))),
+        };
+        signals::tell(batch, subscriptions, scope, &fact)?;
+    }
+    Ok(())
 }
 
 /// Tells the audit record of a write that nobody knows the outcome of, unless it has that already. It is named as it is

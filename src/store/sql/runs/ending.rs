@@ -1,6 +1,6 @@
 //! How a run ends by itself or by its user's wish, and how it is found.
 
-use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event};
+use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event, tell_denied};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
 use super::places::keep_state;
@@ -55,6 +55,7 @@ impl SqlStore {
             return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
         };
         let mut batch = Batch::default();
+        tell_denied(&mut batch, &self.subscriptions, &seat, run, commit)?;
         forget_pieces(&mut batch, run);
         if is_given_up(end.state) && has_no_answer(commit) {
             give_back(&mut batch, run);
