@@ -45,6 +45,7 @@ pub mod server;
 mod share;
 mod signals;
 mod sse;
+mod timeline;
 mod usage;
 mod views;
 mod wire_info;
@@ -303,6 +304,7 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(signals::list, signals::emit))
         .routes(routes!(signals::get))
         .routes(routes!(signals::replay))
+        .routes(routes!(timeline::get))
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::retry))
         .routes(routes!(previews::get))

@@ -24,7 +24,7 @@ use super::previews::COMMENT_BYTES;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use crate::agent::ports::directives::{
-    AskError, Asked, Change, ChangeError, Cursor, Decided, DirectiveFilter, RequestError, Requested,
+    Access, AskError, Asked, Change, ChangeError, Cursor, Decided, DirectiveFilter, RequestError, Requested,
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json::{self, Tree};
@@ -77,6 +77,8 @@ pub(super) struct ListBody {
     items: Vec<DirectiveBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// What the caller may see and do beside what is their own: `own`, `reader` or `operator`.
+    access: &'static str,
 }
 
 /// What is decided.
@@ -198,7 +200,8 @@ pub(super) async fn list(
 ) -> Result<Json<ListBody>, Problem> {
     let Query(which) = which.map_err(|_| Problem::bad_request("each parameter must be given once at most"))?;
     let Which { status, name, subject_type, subject_id, correlation_id, of, limit: count, cursor } = which;
-    let of_tenant = own_or_tenant(of.as_deref(), services.directive_roles.access(&caller))?;
+    let access = services.directive_roles.access(&caller);
+    let of_tenant = own_or_tenant(of.as_deref(), access)?;
     let status = match status.as_deref() {
         None | Some("") => None,
         Some(name) => {
@@ -213,13 +216,15 @@ pub(super) async fn list(
         subject_id,
         correlation: correlation_id,
         of_tenant,
+        ascending: false,
         limit: limit(count.as_deref(), LIMITS)?,
         after: Cursor::parsed(cursor.as_deref())?,
     };
     let page = services.directive_records.directives(&caller, &filter).await.map_err(failed)?;
     let last = page.items.last().filter(|_| page.has_more);
     let next_cursor = last.map(|last| Cursor { at_ms: last.created_at_ms, id: last.id.to_string() }.written());
-    Ok(Json(ListBody { items: page.items.into_iter().map(DirectiveBody::from_directive).collect(), next_cursor }))
+    let items = page.items.into_iter().map(DirectiveBody::from_directive).collect();
+    Ok(Json(ListBody { items, next_cursor, access: access_name(access) }))
 }
 
 /// 200 with a directive.
@@ -404,5 +409,13 @@ impl From<ChangeError> for Problem {
             ChangeError::NotRerunnable => Self::conflict(Code::NotRerunnable, detail),
             ChangeError::Store(error) => failed(error),
         }
+    }
+}
+
+fn access_name(access: Access) -> &'static str {
+    match access {
+        Access { operates: true, .. } => "operator",
+        Access { reads: true, .. } => "reader",
+        Access { .. } => "own",
     }
 }
