@@ -3,6 +3,7 @@
 
 import { MarkdownView } from "./markdown.js";
 import "./approval.js";
+import "./directive.js";
 import "./payload.js";
 import "./plan.js";
 import "./preview.js";
@@ -28,9 +29,12 @@ class Answer extends HTMLElement {
   #thought = null;
   #calls = new Map();
   #plans = new Map();
+  #directives = new Map();
   #sources = [];
   #loadPreview = null;
   #waits = "";
+  /** @type {import("./client.js").Switchboard} Asks how its directives stand. */
+  client = null;
   /** Whether events happen now, or are read again. */
   seen = true;
   runId = "";
@@ -119,6 +123,10 @@ class Answer extends HTMLElement {
       case "agent_finished":
         (this.#plans.get(data.agent.plan_id) ?? this.#newPlan(data.agent.id)).agent(data.agent);
         break;
+      case "directive":
+        // Of several calls the next one is made when the one before has its result.
+        this.addDirective(data, [...this.#calls.values()].find((call) => call.dataset.state === "running"));
+        break;
       case "workflow_preview":
       case "table_config_preview":
         this.addPreview({ ...data, kind: event }, "waiting");
@@ -152,9 +160,9 @@ class Answer extends HTMLElement {
     }
   }
 
-  /** Messages of the past, all of one answer, and the plans that were made meanwhile, oldest first: they stand behind the calls that
-   *  have made them. @param {any[]} messages @param {any[]} [plans] */
-  load(messages, plans = []) {
+  /** Messages of the past, all of one answer, and the plans and directives that were made meanwhile, oldest first: they stand behind
+   *  the calls that have made them. @param {any[]} messages @param {any[]} [plans] @param {any[]} [directives] */
+  load(messages, plans = [], directives = []) {
     const ofCall = new Map(plans.map((plan) => [plan.call_id || plan.id, plan]));
     for (const { text, tool_calls: calls = [] } of messages) {
       this.#closeText();
@@ -171,12 +179,30 @@ class Answer extends HTMLElement {
     }
     // Those of calls that the history has not.
     for (const plan of ofCall.values()) this.addPlan(plan);
+    for (const directive of directives) this.addDirective(directive, this.#calls.get(directive.causation_id));
     this.finish();
   }
 
   /** A plan as it stands. @param {any} plan */
   addPlan(plan) {
     this.#newPlan(plan.id).plan = plan;
+  }
+
+  /** A directive as it stands, and the call that has requested it. @param {any} directive @param {HTMLElement} [call] */
+  addDirective(directive, call) {
+    let element = this.#directives.get(directive.id);
+    if (!element) {
+      element = document.createElement("sb-directive");
+      element.client = this.client;
+      this.#directives.set(directive.id, element);
+      if (call) {
+        call.parentElement.append(element);
+      } else {
+        this.#closeText();
+        this.#add(element);
+      }
+    }
+    element.take(directive);
   }
 
   addPreview(preview, state) {
@@ -251,6 +277,7 @@ class Answer extends HTMLElement {
     this.#closeThought();
     for (const call of this.#calls.values()) call.end("not_run");
     for (const plan of this.#plans.values()) plan.settle();
+    for (const directive of this.#directives.values()) directive.follow();
   }
 
   /** The plan of that id, which is new where there is none. */

@@ -1,7 +1,8 @@
-// The page: signs in, puts the parts together, and follows its own address (`#/`, `#/c/<id>`, `#/waiting`).
+// The page: signs in, puts the parts together, and follows its own address (`#/`, `#/c/<id>`, `#/waiting`, `#/directives`).
 
 import { Switchboard } from "./client.js";
 import "./composer.js";
+import "./directives.js";
 import "./history.js";
 import "./thread.js";
 import { Banner } from "./banner.js";
@@ -43,6 +44,7 @@ function changed({ title: text, isNew = false }) {
   if (isNew) {
     list.refresh();
     showWaiting();
+    showDirectives();
   }
 }
 
@@ -134,10 +136,18 @@ async function showWaiting() {
   return items;
 }
 
+/** Whether there are directives: the user's own, those that ask for one of their roles, or any that they may read. */
+async function showDirectives() {
+  const none = { items: [], access: "own" };
+  let { items, access } = await client.directives({ limit: 1 }).catch(() => none);
+  if (items.length === 0 && access && access !== "own") ({ items } = await client.directives({ of: "tenant", limit: 1 }).catch(() => none));
+  element("directives").hidden = items.length === 0;
+}
+
 /** Goes where the address says. */
 async function go() {
   drawer.shut();
-  const [, place, id] = /^#\/(c|waiting)(?:\/(.+))?$/.exec(location.hash) ?? [];
+  const [, place, id] = /^#\/(c|waiting|directives)(?:\/(.+))?$/.exec(location.hash) ?? [];
   if (place === "c" && id) {
     const wanted = decode(id);
     if (wanted !== chat.conversation) await chat.open(wanted);
@@ -146,6 +156,10 @@ async function go() {
     showTitle("Waiting for a decision");
     const items = await showWaiting();
     if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.id, { client }));
+  } else if (place === "directives") {
+    chat.openNew();
+    showTitle("Directives");
+    thread.place(Object.assign(document.createElement("sb-directives"), { client, user: session.id }));
   } else {
     chat.openNew();
   }
@@ -159,6 +173,13 @@ function wire() {
   element("sign-out").append(icon("out"));
   element("sign-out").addEventListener("click", () => session.signOut());
   element("new").prepend(icon("plus"));
+  element("directives").prepend(icon("list"));
+  // Something else may stand at their address by now.
+  for (const id of ["waiting", "directives"]) element(id).addEventListener("click", () => { if (location.hash === `#/${id}`) go(); });
+  thread.addEventListener("directive-changed", () => {
+    showWaiting();
+    showDirectives();
+  });
   // The address may be that of a new conversation already.
   element("new").addEventListener("click", (event) => {
     event.preventDefault();
@@ -192,6 +213,7 @@ async function start() {
   showUser();
   list.refresh();
   showWaiting();
+  showDirectives();
   await go();
 }
 

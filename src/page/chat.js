@@ -201,6 +201,7 @@ export class Chat {
   #newAnswer() {
     const answer = this.#thread.answer();
     answer.loadPreview = (id) => this.#client.preview(id);
+    answer.client = this.#client;
     return answer;
   }
 

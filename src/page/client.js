@@ -25,6 +25,9 @@
  *   needs: "user"|"role", role?: string, not_requester?: boolean, expires_at_ms: number, tool_use_id: string,
  *   origin?: {plan_id: string|null, step: number|null, agent_id: string|null}}}} ApprovalRequest
  * @typedef {{event: "payload", data: {payload_id: string, type: string, data: any, summary: string}}} PayloadEvent
+ * @typedef {{id: string, name: string, status: string, approval?: {digest: string, needs: "user"|"role", role?: string,
+ *   not_requester?: boolean}}} DirectiveNotice
+ * @typedef {{event: "directive", data: DirectiveNotice}} DirectiveEvent
  * @typedef {{event: "suggestions", data: {suggested_values?: {label: string, value: any}[],
  *   suggested_actions?: {label: string, action: string, handler: "client"|"server", data?: any, style?: string}[]}}
  *   } Suggestions
@@ -33,7 +36,7 @@
  * @typedef {{event: "resync", data: {run: RunInfo}}} Resync Made here: events are missing before this one; read the
  *   conversation again when the run is over.
  * @typedef {{id: string} & (MessageStart|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
- *   PlanEvent|StepEvent|AgentEvent|WorkflowPreview|TablePreview|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
+ *   PlanEvent|StepEvent|AgentEvent|DirectiveEvent|WorkflowPreview|TablePreview|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
  *   other names may come and are to be ignored. `id` is "" where the stream has no numbers.
  *
  * @typedef {"connecting"|"streaming"|"reconnecting"|"ended"} ConnectionState
@@ -216,6 +219,36 @@ export class Switchboard {
 
   /** @param {string} id */
   approval(id) { return this.json("GET", `v1/agent/approvals/${enc(id)}`); }
+
+  /** Commands that outlive their run, newest first; beside them `access` says what the caller may do: "own", "reader" or "operator".
+   *  @param {{status?: string, name?: string, subjectType?: string, subjectId?: string, correlationId?: string,
+   *   of?: "own"|"tenant", limit?: number, cursor?: string}} [which] */
+  directives({ status, name, subjectType, subjectId, correlationId, of, limit, cursor } = {}) {
+    const query = { status, name, subject_type: subjectType, subject_id: subjectId, correlation_id: correlationId, of, limit, cursor };
+    return this.json("GET", "v1/agent/directives", { query });
+  }
+
+  /** @param {string} id */
+  directive(id) { return this.json("GET", `v1/agent/directives/${enc(id)}`); }
+
+  /** @param {string} id @param {{decision: "approve"|"reject", digest?: string, comment?: string}} options */
+  decideDirective(id, { decision, digest, comment }) {
+    const body = { decision, digest, comment: comment || undefined };
+    return this.json("POST", `v1/agent/directives/${enc(id)}/decision`, { body });
+  }
+
+  /** @param {string} id */
+  cancelDirective(id) { return this.json("POST", `v1/agent/directives/${enc(id)}/cancel`); }
+
+  /** One that failed, or of which nobody knows: for operators. @param {string} id */
+  rerunDirective(id) { return this.json("POST", `v1/agent/directives/${enc(id)}/rerun`); }
+
+  /** Facts. A directive's history are those that it has caused. @param {{name?: string, causationId?: string, correlationId?: string,
+   *   of?: "own"|"tenant", order?: "asc"|"desc", limit?: number, cursor?: string}} [which] */
+  signals({ name, causationId, correlationId, of, order, limit, cursor } = {}) {
+    const query = { name, causation_id: causationId, correlation_id: correlationId, of, order, limit, cursor };
+    return this.json("GET", "v1/agent/signals", { query });
+  }
 
   profiles() { return this.json("GET", "v1/agent/profiles"); }
 

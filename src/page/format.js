@@ -3,6 +3,7 @@
 const COUNT = new Intl.NumberFormat();
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "narrow" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const DAY_MS = 86_400_000;
 
 /** `840 ms`, `4.2 s`, `3 min 5 s`. */
@@ -24,6 +25,12 @@ export function ago(stamp, now = Date.now()) {
   if (Math.abs(hours) < 24) return RELATIVE.format(hours, "hour");
   const days = Math.round(hours / 24);
   return Math.abs(days) < 7 ? RELATIVE.format(days, "day") : DATE.format(Date.parse(stamp));
+}
+
+/** The day and the time, to the second. @param {string} stamp */
+export function moment(stamp) {
+  const at = Date.parse(stamp);
+  return Number.isNaN(at) ? "" : MOMENT.format(at);
 }
 
 /** Under which heading a conversation stands. */

@@ -9,6 +9,9 @@ const LIVE = ["queued", "running"];
 /** How many questions and answers of a conversation are shown at first. */
 const MOST = 40;
 
+/** How many parts of the user's directives are looked through. */
+const MOST_PARTS = 5;
+
 /** Reads conversations for one thread. */
 export class Past {
   #client; #thread; #messages = [];
@@ -28,6 +31,7 @@ export class Past {
       this.#newest(id, parts), this.#client.approvals().catch(none), this.#client.plans(id).catch(none),
     ]);
     view.plans = plans;
+    view.directives = await this.#directives(view.messages).catch(() => []);
     const waiting = items.filter((item) => item.conversation_id === id).reverse();
     const runId = view.live_run_id ?? remembered(id);
     const run = runId ? await this.#client.run(runId).catch(() => null) : null;
@@ -36,6 +40,20 @@ export class Past {
     const newest = runOf(view.messages.at(-1));
     const last = newest && (newest === run?.id ? run : await this.#client.run(newest).catch(() => null));
     return { view, live: null, last, waiting };
+  }
+
+  /** The user's directives, oldest first, as far back as these messages go. */
+  async #directives(messages) {
+    const found = [];
+    if (!messages.some((message) => message.tool_calls?.length > 0)) return found;
+    const since = Date.parse(messages[0].created_at);
+    for (let parts = 0, cursor; parts < MOST_PARTS; parts++) {
+      const { items, next_cursor: next } = await this.#client.directives({ limit: 100, cursor });
+      found.unshift(...items.toReversed());
+      if (next === undefined || Date.parse(items.at(-1)?.created_at) < since) break;
+      cursor = next;
+    }
+    return found;
   }
 
   /** The conversation with the messages of its newest parts, so many of them. */
@@ -81,7 +99,8 @@ export class Past {
       } else {
         answer = this.#newAnswer(runOf(said.at(-1)));
         const runs = new Set(said.map(runOf));
-        answer.load(said, view.plans?.filter((plan) => runs.has(plan.run_id)).reverse());
+        const directives = view.directives?.filter(({ correlation_id: run }) => runs.has(run));
+        answer.load(said, view.plans?.filter((plan) => runs.has(plan.run_id)).reverse(), directives);
       }
     }
     if (isLive || shown.length === 0) return;
@@ -144,6 +163,7 @@ export class Past {
     answer.runId = run;
     answer.seen = false;
     answer.loadPreview = (id) => this.#client.preview(id);
+    answer.client = this.#client;
     return answer;
   }
 }

@@ -73,9 +73,15 @@ class Thread extends HTMLElement {
     this.#list.append(h("div", { class: "welcome" }, ...content));
   }
 
+  /** Instead of messages: something that fills their column. @param {HTMLElement} element */
+  place(element) {
+    this.clear();
+    this.#list.append(h("div", { class: "place" }, element));
+  }
+
   /** @param {string} text @param {string} [id] */
   question(text, id = "") {
-    this.#list.querySelector(".welcome, .skeleton")?.remove();
+    this.#list.querySelector(".welcome, .place, .skeleton")?.remove();
     const element = document.createElement("sb-question");
     element.text = text;
     if (id) element.messageIds.push(id);
@@ -84,7 +90,7 @@ class Thread extends HTMLElement {
   }
 
   answer() {
-    this.#list.querySelector(".welcome, .skeleton")?.remove();
+    this.#list.querySelector(".welcome, .place, .skeleton")?.remove();
     const element = document.createElement("sb-answer");
     this.#list.append(h("article", { class: "message assistant" }, element));
     return element;
@@ -119,7 +125,11 @@ class Thread extends HTMLElement {
     if (focus) this.#scroller.focus({ preventScroll: true });
   }
 
+  /** What is no conversation begins at its top, and has no newest words. */
+  get #isPlace() { return this.#list.querySelector(":scope > .place") !== null; }
+
   #scrolled() {
+    if (this.#isPlace) return;
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     const isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR;
     if (isAtEnd) this.#follow(true);
@@ -128,7 +138,7 @@ class Thread extends HTMLElement {
   }
 
   #grew() {
-    if (this.#follows) {
+    if (this.#follows && !this.#isPlace) {
       this.#scroller.scrollTop = this.#scroller.scrollHeight;
       this.#lastTop = this.#scroller.scrollTop;
     } else {

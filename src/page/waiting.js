@@ -2,6 +2,7 @@
 // others that somebody with one of their roles has to approve.
 
 import "./approval.js";
+import "./directive.js";
 import { undecided } from "./decision.js";
 import { h } from "./dom.js";
 import { toolName } from "./format.js";
@@ -9,16 +10,26 @@ import { toolName } from "./format.js";
 /** @param {any[]} items Those of `GET /v1/agent/approvals`. @param {string} user The caller's id. */
 export function waitingList(items, user, { client }) {
   if (items.length === 0) return [h("h2", {}, "Nothing waits for you"), h("p", {}, "Calls and changes that need a decision are listed here.")];
-  const own = items.filter((item) => item.kind === "preview" || item.user_id === user);
-  const others = items.filter((item) => !own.includes(item));
+  const directives = items.filter((item) => item.kind === "directive");
+  const rest = items.filter((item) => !directives.includes(item));
+  const own = rest.filter((item) => item.kind === "preview" || item.user_id === user);
+  const others = rest.filter((item) => !own.includes(item));
   return [
     h("h2", {}, "Waiting for a decision"),
     own.length > 0 && h("ul", { class: "waiting-list" }, ...own.map((item) => h("li", {},
       h("a", { href: `#/c/${encodeURIComponent(item.conversation_id)}` },
         item.kind === "preview" ? `${item.what}: ${item.name}` : toolName(item.tool))))),
+    ...directives.map((item) => directive(item, user, client)),
     others.length > 0 && h("h3", {}, "Of other people"),
     ...others.map((item) => call(item, client)),
   ].filter(Boolean);
+}
+
+function directive({ approval_id: id, name, digest, needs, role }, user, client) {
+  const element = Object.assign(document.createElement("sb-directive"), { client, user });
+  element.take({ id, name, status: "pending_approval", approval: { digest, needs, role } });
+  element.follow();
+  return h("div", { class: "waiting-call" }, element);
 }
 
 function call(item, client) {

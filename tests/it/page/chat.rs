@@ -9,9 +9,7 @@ use tokio::sync::Notify;
 use crate::plans::{desk, plans};
 use crate::runs::hanging;
 use crate::support::app::TestApp;
-use crate::support::environment;
 use crate::support::model::{Scripted, says, turn};
-use crate::support::node;
 
 /// What a user has seen in a case.
 async fn visit(case: &str, app: &TestApp) -> Option<Value> {
@@ -20,12 +18,7 @@ async fn visit(case: &str, app: &TestApp) -> Option<Value> {
 
 /// The same, of an answer that goes on when the user has seen its first part.
 async fn visit_at_gate(case: &str, app: &TestApp, gate: &Notify) -> Option<Value> {
-    let seen = node::run_at_gate("chat.mjs", &[case], app, gate).await?;
-    if let Some(reason) = seen["skipped"].as_str() {
-        environment::skip(reason);
-        return None;
-    }
-    Some(seen)
+    super::visit("chat.mjs", case, app, gate).await
 }
 
 #[tokio::test]

@@ -1,70 +1,8 @@
 // The page in a browser against the product: `node chat.mjs CASE`. Prints what a user would see as JSON.
 
 import http from "node:http";
-import { chromium } from "playwright-core";
-import { chromiumPath, tell } from "./page/browser.mjs";
-
-const server = process.env.SWITCHBOARD_URL;
-
-/** A page and what went wrong in it: errors, dialogs, requests to elsewhere, what the policy had to stop. */
-async function open({ url = `${server}/`, ...options } = {}) {
-  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox", "--disable-dev-shm-usage"] });
-  const context = await browser.newContext({ viewport: { width: 1100, height: 700 }, reducedMotion: "reduce", ...options });
-  const wrong = [];
-  await context.exposeBinding("tellViolation", (_, what) => wrong.push(`policy: ${what}`));
-  await context.addInitScript(() => {
-    document.addEventListener("securitypolicyviolation", (event) => window.tellViolation(`${event.violatedDirective} ${event.blockedURI}`));
-  });
-  const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
-  page.on("pageerror", (error) => wrong.push(`error: ${error}`));
-  page.on("dialog", (dialog) => { wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-  page.on("request", (request) => { if (!request.url().startsWith(new URL(url).origin)) wrong.push(`request: ${request.url()}`); });
-  await page.goto(url);
-  return { page, wrong, close: () => browser.close() };
-}
-
-/** What a user does and sees. */
-const user = (page) => ({
-  ready: () => page.waitForSelector(".welcome h2"),
-  say: async (text) => {
-    await page.fill("#message", text);
-    await page.keyboard.press("Enter");
-  },
-  /** Waits for so many answers, none of them being written. */
-  answered: (count) => page.waitForFunction((count) => !document.querySelector("sb-answer[data-state=live]")
-    && document.querySelectorAll("sb-answer[data-state=over]").length === count, count),
-  sees: (text) => page.waitForFunction((text) => document.querySelector("sb-thread").innerText.includes(text), text),
-  /** The conversation: questions as they are, answers as their text without what stands below. */
-  thread: () => page.evaluate(() => [...document.querySelectorAll("sb-question, sb-answer")].map((element) => (
-    element.localName === "sb-question" ? `? ${element.text}` : `! ${element.querySelector(".answer-body").innerText.replace(/\s+/g, " ").trim()}`))),
-  /** Whether anything is wider than the screen. */
-  overflows: () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth
-    || [...document.querySelectorAll("main *")].some((element) => element.checkVisibility() && !element.closest(".visually-hidden, pre, .sb-drawing, svg")
-      && element.getBoundingClientRect().right > innerWidth + 1)),
-});
-
-/** Lets the answer go on that waits at the test's gate. */
-const goOn = () => console.log("go on");
-
-/** Something that waits: `asked` when it has come to `pass`, which goes on after `release`. */
-function held() {
-  const gate = {};
-  gate.asked = new Promise((done) => { gate.arrive = done; });
-  const released = new Promise((done) => { gate.release = done; });
-  gate.pass = () => { gate.arrive(); return released; };
-  return gate;
-}
-
-/** Runs a case and gives what it gives with what went wrong. */
-async function visit(options, act) {
-  const { page, wrong, close } = await open(options);
-  try {
-    return { ...await act(page, user(page)), wrong };
-  } finally {
-    await close();
-  }
-}
+import { tell } from "./page/browser.mjs";
+import { goOn, held, server, user, visit } from "./page/user.mjs";
 
 const cases = {
   /** The page is loaded again in the middle of an answer. */
