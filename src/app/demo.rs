@@ -10,9 +10,10 @@ use super::StartError;
 use super::parts::{BuiltInModel, listen, root_url};
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::Authenticator;
+use crate::chat::caller::Bearer;
 use crate::config::Problem;
 use crate::config::assets::Assets;
-use crate::demo::backend::{self, Seed, SeedError};
+use crate::demo::backend::{self, Doors, Seed, SeedError};
 use crate::demo::model::DemoModel;
 use crate::llm;
 
@@ -45,16 +46,17 @@ impl DemoBackend {
         Self { serving: TaskTracker::new(), stop: CancellationToken::new() }
     }
 
-    /// Starts it; where it is.
+    /// Starts it; where it is. It takes the word of whoever has the token `service` for who asks.
     pub(super) async fn start(
         &self,
         assets: &Assets,
         auth: Arc<dyn Authenticator>,
+        service: Option<Bearer>,
         clock: Arc<dyn Clock>,
     ) -> Result<Url, StartError> {
         let seed = seed(assets)?;
         let (listener, address) = listen("127.0.0.1:0").await?;
-        let router = backend::router(seed, auth, clock);
+        let router = backend::router(seed, Doors { auth, service }, clock);
         self.serving.spawn(backend::serve(listener, router, self.stop.clone().cancelled_owned()));
         root_url("backend.base_url", &format!("http://{address}"))
     }

@@ -32,6 +32,7 @@ use crate::agent::spend::limits::RunLimits;
 use crate::agent::turn::context::Agent;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
+use crate::chat::caller::Bearer;
 use crate::chat::message::ModelOrigin;
 use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
@@ -151,7 +152,10 @@ impl App {
         let demo_backend = DemoBackend::new();
         let backend_root = match config.backend.mode {
             BackendMode::Http => root_url("backend.base_url", &config.backend.base_url)?,
-            BackendMode::Demo => demo_backend.start(assets, auth.clone(), clock.clone()).await?,
+            BackendMode::Demo => {
+                let service = Some(config.backend.service.token.expose()).filter(|token| !token.is_empty());
+                demo_backend.start(assets, auth.clone(), service.map(Bearer::new), clock.clone()).await?
+            }
         };
         let backends = backends(config, backend_root, &intake)?;
         let Tools { toolbox, profiles, loaders, directives, desk: directive_desk } =

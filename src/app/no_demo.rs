@@ -8,6 +8,7 @@ use super::StartError;
 use super::parts::BuiltInModel;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::Authenticator;
+use crate::chat::caller::Bearer;
 use crate::config::assets::Assets;
 use crate::config::no_demo_backend;
 
@@ -37,6 +38,7 @@ impl DemoBackend {
         &self,
         _assets: &Assets,
         _auth: Arc<dyn Authenticator>,
+        _service: Option<Bearer>,
         _clock: Arc<dyn Clock>,
     ) -> Result<Url, StartError> {
         Err(absent())

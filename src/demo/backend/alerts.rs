@@ -142,7 +142,7 @@ fn change(
     change: impl FnOnce(&mut Alert) -> Result<(), ApiError>,
 ) -> Result<Response, ApiError> {
     let mut records = demo.records();
-    let Records { rules, alerts, configs: _, research: _ } = &mut *records;
+    let Records { rules, alerts, .. } = &mut *records;
     let alert = alerts.iter_mut().find(|alert| alert.id == id && alert.is_for(caller, &demo.people));
     let alert = alert.ok_or_else(|| ApiError::new(Code::PermissionDenied, "there is no such alert for you"))?;
     change(alert)?;

@@ -27,6 +27,8 @@ pub enum Code {
     FailedPrecondition,
     /// The record is not at the version that the request has read.
     PreconditionFailed,
+    /// The request says something else than what is there.
+    Mismatch,
     /// The body is larger than the limit.
     ResourceExhausted,
     /// The route does not have this method.
@@ -44,6 +46,7 @@ impl Code {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Self::Mismatch => StatusCode::UNPROCESSABLE_ENTITY,
             Self::ResourceExhausted => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unimplemented => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -6,15 +6,23 @@
 //! and a plain user's previews fail. Likewise an inactive rule is listed and found here, or "deactivate it" would be followed
 //! by "not found".
 //!
-//! **Invariant:** nothing is written outside this process, nothing is read but the seed, and the number of rules and table
-//! configs is bounded. All tenants see the same records: it is a demo.
+//! Forum and packages are each tenant's own, and have other roles: `member`, and `owner` and `admin`, who moderate, make
+//! categories and install. Their writes honour `Idempotency-Key`. The token of `[backend.service]` is taken too: who asks is
+//! then what `X-Switchboard-Tenant`, `-Actor` and `-Actor-Roles` say, which from all others mean nothing.
+//!
+//! **Invariant:** nothing is written outside this process, nothing is read but the seed, and the number of rows is bounded.
+//! All tenants see the same records but for forum and installations: it is a demo.
 
 mod alerts;
 mod caller;
+mod doors;
 mod error;
 mod etag;
 mod extract;
+mod forum;
+mod idempotency;
 mod introspection;
+mod packages;
 mod page;
 mod people;
 mod records;
@@ -29,11 +37,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use tokio::net::TcpListener;
 
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::identity::Authenticator;
+pub use doors::Doors;
 use error::{ApiError, Code};
 pub use records::seed::{FILES, Seed, SeedError};
 use state::Demo;
@@ -41,14 +50,17 @@ use state::Demo;
 /// One mebibyte: several times the largest rule that a person draws.
 const BODY_LIMIT_BYTES: usize = 1024 * 1024;
 
-/// The whole API below its root, with `seed`'s records. `auth` verifies the bearer, `clock` dates what is saved.
-pub fn router(seed: Seed, auth: Arc<dyn Authenticator>, clock: Arc<dyn Clock>) -> Router {
-    let demo = Arc::new(Demo::new(seed, auth, clock));
+/// The whole API below its root, with `seed`'s records. `doors` knows who asks, `clock` dates what is saved.
+pub fn router(seed: Seed, doors: Doors, clock: Arc<dyn Clock>) -> Router {
+    let demo = Arc::new(Demo::new(seed, doors, clock));
+    let once = from_fn_with_state(Arc::clone(&demo), idempotency::once);
     Router::new()
         .nest("/v1/workflow", workflow())
         .nest("/v1/data", data())
         .nest("/v1/introspection", introspection_routes())
         .nest("/v1/research", research_routes())
+        .nest("/v1/forum", forum_routes().route_layer(once.clone()))
+        .nest("/v1/packages", package_routes().route_layer(once))
         .route("/v1/core/users/{id}", get(people::user))
         .route("/v1/core/roles/{id}", get(people::role))
         .fallback(async || ApiError::new(Code::NotFound, "no such route"))
@@ -105,6 +117,26 @@ fn research_routes() -> Router<Arc<Demo>> {
         .route("/streams/{id}/archive", post(research::archive))
         .route("/reports", get(research::reports))
         .route("/reports/{id}", get(research::report).delete(research::delete_report))
+}
+
+fn forum_routes() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/categories", get(forum::categories).post(forum::create_category))
+        .route("/threads", get(forum::threads).post(forum::create_thread))
+        .route("/threads/{id}/lock", post(forum::lock))
+        .route("/threads/{id}/unlock", post(forum::unlock))
+        .route("/posts", get(forum::posts).post(forum::create_post))
+        .route("/posts/{id}/hide", post(forum::hide))
+        .route("/posts/{id}/unhide", post(forum::unhide))
+        .route("/posts/{id}/delete", post(forum::delete))
+}
+
+fn package_routes() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/", get(packages::list))
+        .route("/installations", get(packages::installations))
+        .route("/{slug}/install", post(packages::install))
+        .route("/{slug}/uninstall", post(packages::uninstall))
 }
 
 /// Serves `router` on `listener` until `shutdown` is done and the open requests are answered.

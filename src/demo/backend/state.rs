@@ -2,15 +2,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::doors::Doors;
 use super::records::action_types::ActionTypes;
 use super::records::all::Records;
+use super::records::answers::Answers;
 use super::records::catalog::Catalog;
 use super::records::people::People;
 use super::records::reference::Reference;
 use super::records::seed::Seed;
 use super::records::stamp::Stamp;
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::identity::Authenticator;
 
 /// The state of every handler.
 pub struct Demo {
@@ -22,8 +25,10 @@ pub struct Demo {
     pub people: People,
     /// The database's schemas.
     pub catalog: Catalog,
-    /// Verifies bearers.
-    pub auth: Arc<dyn Authenticator>,
+    /// Knows who asks.
+    pub doors: Doors,
+    /// What was answered to writes with a key. Held while one is made.
+    pub answers: AsyncMutex<Answers>,
     clock: Arc<dyn Clock>,
     // A std mutex: it is held for a few copies and never across an await.
     records: Mutex<Records>,
@@ -31,9 +36,10 @@ pub struct Demo {
 
 impl Demo {
     /// The demo as it starts.
-    pub fn new(seed: Seed, auth: Arc<dyn Authenticator>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(seed: Seed, doors: Doors, clock: Arc<dyn Clock>) -> Self {
         let Seed { action_types, reference, people, catalog, records } = seed;
-        Self { action_types, reference, people, catalog, auth, clock, records: Mutex::new(records) }
+        let (answers, records) = (AsyncMutex::default(), Mutex::new(records));
+        Self { action_types, reference, people, catalog, doors, answers, clock, records }
     }
 
     /// The records. A handler that panicked leaves them whole, since each change is one assignment.

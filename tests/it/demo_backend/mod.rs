@@ -2,8 +2,11 @@
 
 mod alerts;
 mod dry_run;
+mod forum;
+mod packages;
 mod reading;
 mod saving;
+mod services;
 mod tables;
 
 use std::fs;
@@ -15,7 +18,7 @@ use serde_json::{Value, json};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::identity::{AuthError, Authenticator};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
-use switchboard::demo::backend::{FILES, Seed, SeedError, router, serve};
+use switchboard::demo::backend::{Doors, FILES, Seed, SeedError, router, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -27,12 +30,27 @@ const NOWHERE: &str = "99999999-9999-4999-8999-999999999999";
 /// What [`Standing`] says.
 const NOW: &str = "2026-07-01T00:00:00Z";
 
-/// Tokens are names: `ada` is an administrator, `ben` a user, `newcomer` has no roles, `guest` has a foreign one.
+/// What the service of the demo sends with.
+const SERVICE: &str = "the-service";
+
+/// Tokens are names: `ada` is an administrator, `ben` a user, `newcomer` has no roles, `guest` has a foreign one, and
+/// `owner@acme` is called `owner`, has that role and is of the tenant `acme`.
 struct Names;
 
 #[async_trait::async_trait]
 impl Authenticator for Names {
     async fn authenticate(&self, token: &str) -> Result<Caller, AuthError> {
+        let named = |tenant: &str, user: &str, roles: &[&str]| Caller {
+            owner: Owner { tenant: tenant.to_owned(), user: user.to_owned() },
+            known_as: None,
+            expires_at_ms: None,
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            bearer: Bearer::new(token),
+            cookie: None,
+        };
+        if let Some((role, tenant)) = token.split_once('@') {
+            return Ok(named(tenant, role, &[role]));
+        }
         let (user, roles): (&str, &[&str]) = match token {
             "ada" => (ADA, &["USER", "ADMIN"]),
             "ben" => (BEN, &["USER"]),
@@ -41,14 +59,7 @@ impl Authenticator for Names {
             "expired" => return Err(AuthError::Expired),
             _ => return Err(AuthError::Invalid("unknown")),
         };
-        Ok(Caller {
-            owner: Owner { tenant: String::new(), user: user.to_owned() },
-            known_as: None,
-            expires_at_ms: None,
-            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-            bearer: Bearer::new(token),
-            cookie: None,
-        })
+        Ok(named("", user, roles))
     }
 }
 
@@ -81,13 +92,29 @@ impl Backend {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let server = tokio::spawn(serve(listener, router(seed, Arc::new(Names), Arc::new(Standing)), shutdown));
+        let doors = Doors { auth: Arc::new(Names), service: Some(Bearer::new(SERVICE)) };
+        let server = tokio::spawn(serve(listener, router(seed, doors, Arc::new(Standing)), shutdown));
         Self { base, http: reqwest::Client::new(), stop, server }
     }
 
     /// Status and body of one request.
     async fn call(&self, method: Method, token: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        self.call_with(method, token, path, body, &[]).await
+    }
+
+    /// The same with these headers.
+    async fn call_with(
+        &self,
+        method: Method,
+        token: &str,
+        path: &str,
+        body: Option<&Value>,
+        headers: &[(&str, &str)],
+    ) -> (u16, Value) {
         let mut request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(token);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -200,6 +227,8 @@ fn a_seed_with_a_mistake_names_the_file_and_the_place() {
         ("alerts.json", ADA, NOWHERE, "unknown recipient"),
         ("people.json", "\"WAREHOUSE_MANAGER\",", "\"OTHER\",", "unknown role"),
         ("tables.json", "\"query\"", "\"magic\"", "must be one of query, view, viewcount, rpc"),
+        ("forum.json", "\"category_id\": \"cc", "\"category_id\": \"99", "what it stands in is not there"),
+        ("forum.json", "\"thread_id\": \"dd", "\"thread_id\": \"99", "what it stands in is not there"),
     ];
     for (file, good, bad, problem) in cases {
         let spoilt = |name: &str| shipped(name).map(|text| if name == file { text.replace(good, bad) } else { text });

@@ -3,11 +3,13 @@
 use uuid::Uuid;
 
 use super::alerts::Alert;
+use super::forum::Forum;
+use super::packages::{Installation, Package};
 use super::research::Research;
 use super::rules::rule::Rule;
 use super::tables::TableConfig;
 
-/// Each of rules and table configs: far more than a demo needs, little enough to keep in memory.
+/// Each of rules, table configs, and the rows of all tenants: far more than a demo needs, little enough to keep in memory.
 pub const MAX_RECORDS: usize = 1000;
 
 /// What requests can change.
@@ -21,6 +23,12 @@ pub struct Records {
     pub configs: Vec<TableConfig>,
     /// The research desk.
     pub research: Research,
+    /// The forums of all tenants.
+    pub forum: Forum,
+    /// All packages.
+    pub packages: Vec<Package>,
+    /// What all tenants have installed.
+    pub installations: Vec<Installation>,
 }
 
 impl Records {

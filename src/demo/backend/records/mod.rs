@@ -3,8 +3,11 @@
 pub mod action_types;
 pub mod alerts;
 pub mod all;
+pub mod answers;
 pub mod catalog;
 pub mod fields;
+pub mod forum;
+pub mod packages;
 pub mod people;
 pub mod reference;
 pub mod research;

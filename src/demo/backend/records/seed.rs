@@ -10,6 +10,7 @@ use super::alerts::{Alert, RecipientType};
 use super::all::Records;
 use super::catalog::Catalog;
 use super::fields::FieldErrors;
+use super::forum::Forum;
 use super::people::People;
 use super::reference::Reference;
 use super::research::Research;
@@ -29,9 +30,12 @@ const RULES: &str = "rules.json";
 const ALERTS: &str = "alerts.json";
 const TABLES: &str = "tables.json";
 const RESEARCH: &str = "research.json";
+const FORUM: &str = "forum.json";
+const PACKAGES: &str = "packages.json";
 
 /// The files a seed is made of; each must be there.
-pub const FILES: [&str; 9] = [ACTION_TYPES, TRIGGERS, ENTITIES, PEOPLE, SCHEMA, RULES, ALERTS, TABLES, RESEARCH];
+pub const FILES: [&str; 11] =
+    [ACTION_TYPES, TRIGGERS, ENTITIES, PEOPLE, SCHEMA, RULES, ALERTS, TABLES, RESEARCH, FORUM, PACKAGES];
 
 /// What the demo starts with.
 #[derive(Debug)]
@@ -114,7 +118,12 @@ impl Seed {
         if let Some(report) = research.report_of_nothing() {
             return Err(invalid(RESEARCH, report.to_string(), "its stream or one of its articles is not there"));
         }
-        let records = Records { rules, alerts: read(&files, ALERTS)?, configs: read(&files, TABLES)?, research };
+        let forum: Forum = read(&files, FORUM)?;
+        if let Some(id) = forum.stray() {
+            return Err(invalid(FORUM, id.to_string(), "what it stands in is not there"));
+        }
+        let (alerts, configs, packages) = (read(&files, ALERTS)?, read(&files, TABLES)?, read(&files, PACKAGES)?);
+        let records = Records { rules, alerts, configs, research, forum, packages, installations: Vec::new() };
         for alert in &records.alerts {
             check_alert(alert, &records.rules, &people)?;
         }
