@@ -127,8 +127,11 @@ fn topic(clause: Clause<'_>) -> Option<String> {
     clause.quoted().map(str::to_owned).or_else(|| Some(rest.join(" ")).filter(|topic| !topic.is_empty()))
 }
 
-/// A result in words, whatever its shape.
+/// A result in words, whatever its shape: its own, where it has some.
 fn in_words(value: &Value) -> String {
+    if let Some(text) = say::text(value, &["human_readable"]) {
+        return say::sentence(text);
+    }
     match value {
         Value::Null => "It is done.".to_owned(),
         Value::Array(_) | Value::Object(_) if !say::items(value).is_empty() => {

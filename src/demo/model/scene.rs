@@ -111,9 +111,10 @@ fn is_question(author: Author) -> bool {
     }
 }
 
-/// What to say of a call that failed: the text of `{"error": "…"}`, or whatever else came.
+/// What to say of a call that failed: the text of `{"error": "…"}` or of `{"error": {"message": "…"}}`, or whatever else came.
 pub(super) fn failed(tool: &str, value: &Value) -> String {
-    let error = say::text(value, &["error"]).map_or_else(|| say::brief(value), str::to_owned);
+    let inside = || say::text(value.get("error")?, &["message"]);
+    let error = say::text(value, &["error"]).or_else(inside).map_or_else(|| say::brief(value), str::to_owned);
     format!("That did not work. {} reported: {}", say::code(tool), say::sentence(&error))
 }
 
