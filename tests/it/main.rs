@@ -46,6 +46,8 @@ mod events;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod fleetprompt_walk;
+#[cfg(test)]
 mod fuzzing;
 #[cfg(test)]
 mod hostile;
