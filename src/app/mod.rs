@@ -25,6 +25,7 @@ use crate::agent::ports::audit::AuditSink;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
 use crate::agent::ports::identity::Authenticator;
+use crate::agent::ports::schedules::ScheduleStore;
 use crate::agent::ports::signals::Bell;
 use crate::agent::prompt::fence::Fences;
 use crate::agent::spend::budget::Budgets;
@@ -158,7 +159,7 @@ impl App {
             }
         };
         let backends = backends(config, backend_root, &intake)?;
-        let Tools { toolbox, profiles, loaders, directives, desk: directive_desk } =
+        let Tools { toolbox, profiles, loaders, directives, desk: directive_desk, schedules, installations } =
             tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), (&process, &bell))?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
@@ -196,6 +197,12 @@ impl App {
                 plans: config.plans.limits(),
             },
         });
+        let packages = http::Packages {
+            install: config.chat_message.install.clone(),
+            uninstall: config.chat_message.uninstall.clone(),
+            installations,
+            tools: agent.tools.clone(),
+        };
         let readers = toolsets::readers(&backends.main);
         let desk = Arc::new(Desk::new(backends.main, store.clone(), profiles, readers));
         let parts = Parts {
@@ -238,6 +245,7 @@ impl App {
             directives: directive_desk,
             directive_records: store.clone(),
             directive_roles: config.directives.roles(),
+            packages,
             signals: store.clone(),
             deliveries: store.clone(),
             bell: bell.clone(),
@@ -273,7 +281,7 @@ impl App {
         // Last, so that a start that fails leaves nothing behind that fetches.
         let webhooks =
             Webhooks::start(&config.signals, store.clone(), clock.clone(), &bell).map_err(StartError::Webhooks)?;
-        directives.start();
+        directives.start(schedules, &(store.clone() as Arc<dyn ScheduleStore>));
         auth.start();
         recorder.start();
         Ok(Self {

@@ -14,12 +14,14 @@ use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::directives::DirectiveDesk;
 use crate::agent::ports::llm::LlmProvider;
 use crate::agent::ports::signals::Bell;
+use crate::agent::ports::tools::OfferedTool;
 use crate::bounded::intake::Intake;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::Helper;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue, Referents};
 use crate::config::{BackendMode, Config, Problem};
+use crate::directives::schedule::Schedule;
 use crate::directives::{Desk, Directives};
 use crate::llm::{self, Router};
 use crate::store::Store;
@@ -74,6 +76,10 @@ pub(super) struct Tools {
     pub(super) loaders: Arc<Loaders>,
     pub(super) directives: Arc<Directives>,
     pub(super) desk: Arc<dyn DirectiveDesk>,
+    /// The directives that are requested again and again.
+    pub(super) schedules: Vec<Schedule>,
+    /// The tool that `chat_message.installations` names.
+    pub(super) installations: Option<OfferedTool>,
 }
 
 pub(super) fn tools_and_profiles(
@@ -100,7 +106,7 @@ pub(super) fn tools_and_profiles(
         sources: config.mcp.keys().cloned().collect(),
         backends: config.backends.keys().cloned().collect(),
         services: backends.services.keys().cloned().collect(),
-        chat_message: config.chat_message.profile.clone(),
+        chat_message: config.chat_message.clone(),
     };
     // The sample screens are the demo backend's.
     let assets = match config.backend.mode {
@@ -108,7 +114,7 @@ pub(super) fn tools_and_profiles(
         BackendMode::Http => assets.clone(),
     };
     let assets = assets.with_some_profile();
-    let Catalogue { profiles, loaders, requests } =
+    let Catalogue { profiles, loaders, requests, schedules, installations } =
         catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
 
     let loaders = Loaders::new(backends, loaders, store.clone(), clock.clone()).map_err(StartError::UnknownBackend)?;
@@ -120,7 +126,7 @@ pub(super) fn tools_and_profiles(
         Directives::new((store.clone(), store), commands, settings, process.to_owned(), clock, bell.clone());
     let desk = Arc::new(Desk(directives.clone())) as Arc<dyn DirectiveDesk>;
     let toolbox = toolbox.with(declared.handlers(&desk));
-    Ok(Tools { toolbox, profiles, loaders, directives, desk })
+    Ok(Tools { toolbox, profiles, loaders, directives, desk, schedules, installations })
 }
 
 /// The models of a profile that names none, in order of trying.

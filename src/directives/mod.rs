@@ -15,6 +15,7 @@ mod attempt;
 pub mod config;
 mod outcome;
 mod runner;
+pub mod schedule;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,7 @@ use crate::agent::ports::directives::{
     AskError, Asked, Change, ChangeError, Commands, Decided, DirectiveDesk, DirectiveQueue, DirectiveStore,
     NewDirective, RequestError, RequestKey, Requested, Wanted,
 };
+use crate::agent::ports::schedules::ScheduleStore;
 use crate::agent::ports::signals::Bell;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::Consent;
@@ -38,6 +40,7 @@ use crate::chat::caller::Caller;
 use crate::chat::directive::{Directive, DirectiveNotice, DirectiveStatus, RunsAs};
 use crate::chat::ids::DirectiveId;
 use config::{Settings, ms};
+use schedule::Schedule;
 
 /// Notices that one who waits may fall behind by; then it reads.
 const NOTICES: usize = 256;
@@ -100,8 +103,11 @@ impl Directives {
         })
     }
 
-    /// Begins to carry out what is due.
-    pub fn start(self: &Arc<Self>) {
+    /// Begins to carry out what is due, and to request what `schedules` say.
+    pub fn start(self: &Arc<Self>, schedules: Vec<Schedule>, store: &Arc<dyn ScheduleStore>) {
+        for schedule in schedules {
+            self.tasks.spawn(schedule::run(Desk(self.clone()), store.clone(), Arc::new(schedule)));
+        }
         // Without commands nothing is looked for.
         if !self.commands.names().is_empty() {
             self.runner.spawn(runner::run(self.clone()));

@@ -29,6 +29,7 @@ mod files;
 pub mod health;
 pub mod metrics;
 mod openai_chat;
+mod packages;
 mod page;
 mod pages;
 mod plans;
@@ -85,6 +86,7 @@ use recorder::Recorder;
 
 pub use chat_message::ChatMessageConfig;
 pub use chat_stream::ChatStreamConfig;
+pub use packages::Packages;
 pub use page::Parts as PageParts;
 
 /// `[server]`: where and how the product listens.
@@ -195,6 +197,8 @@ pub struct Services {
     pub directive_records: Arc<dyn DirectiveRecords>,
     /// Who reads and operates those of the tenant.
     pub directive_roles: DirectiveRoles,
+    /// What installs packages, and tells of them.
+    pub packages: Packages,
     /// Signals.
     pub signals: Arc<dyn SignalStore>,
     /// What subscribers have been told.

@@ -17,7 +17,7 @@ use super::problem::ErrorFormat;
 use super::request_id::RequestId;
 use super::serve::{Call, serve};
 use super::wire_info::{NATIVE, WireInfo, WiresByRoute};
-use super::{Services, agent_stream, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat};
+use super::{Services, agent_stream, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat, packages};
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::agent_stream::AgentStream;
@@ -44,7 +44,10 @@ fn table(settings: &Settings) -> Vec<Wire> {
             nothing_at: &["/api/agent", "/api/agent/{*rest}", "/api/agentic-chat/{*rest}", "/api/chat/sessions"],
             ..wire("agent-stream", ErrorFormat::Coded, AgentStream::from(settings), agent_stream::routes)
         },
-        wire("chat-message", ErrorFormat::Identified, ChatMessage::from(settings), OpenApiRouter::new),
+        Wire {
+            errors_beside: ErrorFormat::NotOk,
+            ..wire("chat-message", ErrorFormat::Identified, ChatMessage::from(settings), packages::routes)
+        },
         wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
         wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),
         wire("openai-chat", ErrorFormat::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
@@ -56,6 +59,8 @@ struct Wire {
     info: WireInfo,
     dialect: Arc<dyn Dialect>,
     beside: fn() -> OpenApiRouter<Services>,
+    /// How the errors of those look.
+    errors_beside: ErrorFormat,
     /// Routes that serve nothing, and answer 404 in the format of its errors.
     nothing_at: &'static [&'static str],
 }
@@ -67,7 +72,7 @@ fn wire(
     beside: fn() -> OpenApiRouter<Services>,
 ) -> Wire {
     let info = WireInfo { dialect: ambient::Dialect::named(name), errors };
-    Wire { info, dialect: Arc::new(dialect), beside, nothing_at: &[] }
+    Wire { info, dialect: Arc::new(dialect), beside, errors_beside: errors, nothing_at: &[] }
 }
 
 /// The routes of all protocols with their description, and the protocol of each.
@@ -75,7 +80,7 @@ pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRo
     let mut router = OpenApiRouter::new();
     let mut by_route = HashMap::new();
     let mut chats: Vec<(String, Vec<Arc<dyn Dialect>>)> = Vec::new();
-    for Wire { info, dialect, beside, nothing_at } in table(settings) {
+    for Wire { info, dialect, beside, errors_beside, nothing_at } in table(settings) {
         let (api, beside) = (dialect.api(), beside());
         for route in api.paths.paths.keys() {
             match chats.iter_mut().find(|(known, _)| known == route) {
@@ -83,8 +88,11 @@ pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRo
                 None => chats.push((route.clone(), vec![dialect.clone()])),
             }
         }
-        for route in api.paths.paths.keys().chain(beside.get_openapi().paths.paths.keys()) {
+        for route in api.paths.paths.keys() {
             by_route.entry(route.clone()).or_insert(info);
+        }
+        for route in beside.get_openapi().paths.paths.keys() {
+            by_route.entry(route.clone()).or_insert(WireInfo { errors: errors_beside, ..info });
         }
         router = router.merge(OpenApiRouter::with_openapi(api)).merge(beside);
         for route in nothing_at {

@@ -59,6 +59,7 @@ use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::{PlanCommits, PlanRecords};
 use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
+use crate::agent::ports::schedules::ScheduleStore;
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::signals::{DeliveryStore, SignalStore};
 use crate::agent::ports::store::RunStore;
@@ -145,6 +146,7 @@ pub trait Store:
     + AuditStore
     + DirectiveStore
     + DirectiveQueue
+    + ScheduleStore
     + SignalStore
     + DeliveryStore
 {

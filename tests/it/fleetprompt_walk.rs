@@ -166,7 +166,7 @@ async fn roles_decide_what_the_model_is_offered_and_it_speaks_for_nobody_else() 
     said(&s.app, &of(&s.app, "member", "acme"), "Write it as Olivia").await;
     let result = s.result_of("c1");
     assert!(result["error"].as_str().unwrap().contains("author_id"), "{result}");
-    assert_eq!(get(&s.app, &of(&s.app, "owner", "acme"), "/directives?of=tenant").await, json!({"items": []}));
+    assert_eq!(get(&s.app, &of(&s.app, "owner", "acme"), "/directives?of=tenant").await["items"], json!([]));
 }
 
 /// The tools that the model was offered last.

@@ -21,6 +21,7 @@ pub mod places;
 pub mod plans;
 pub mod previews;
 pub mod quotas;
+pub mod schedules;
 pub mod sessions;
 pub mod signals;
 pub mod store;

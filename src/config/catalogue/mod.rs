@@ -17,6 +17,7 @@ mod profile;
 mod profiles;
 mod request;
 mod rules;
+mod schedule;
 mod state;
 mod texts;
 mod tools;
@@ -31,6 +32,10 @@ use super::Problem;
 use super::assets::Assets;
 use super::document::Problems;
 use crate::agent::offer::profile::Profiles;
+use crate::agent::ports::tools::OfferedTool;
+use crate::chat::directive::RunsAs;
+use crate::directives::schedule::Schedule;
+use crate::http::ChatMessageConfig;
 use crate::llm;
 use crate::tools::rest::data::Loader;
 use crate::tools::rest::declared::Declared;
@@ -46,6 +51,10 @@ pub struct Catalogue {
     pub loaders: Vec<Loader>,
     /// How the tools that are declared as data run, by their names.
     pub requests: BTreeMap<String, Declared>,
+    /// The directives that are requested again and again.
+    pub schedules: Vec<Schedule>,
+    /// The tool that `chat_message.installations` names.
+    pub installations: Option<OfferedTool>,
 }
 
 /// What the settings name and files refer to.
@@ -57,8 +66,8 @@ pub struct Referents {
     pub backends: BTreeSet<String>,
     /// The backends that a service's own credentials reach; `None`: `[backend]`.
     pub services: BTreeSet<Option<String>>,
-    /// The `context_type` that `chat_message.profile` names; empty where it names none.
-    pub chat_message: String,
+    /// What `[chat_message]` names.
+    pub chat_message: ChatMessageConfig,
 }
 
 /// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
@@ -119,6 +128,24 @@ pub fn load(
             problems.push(Problem::new(&**at, reason));
         }
     }
+    let mut schedules: BTreeMap<&str, &str> = BTreeMap::new();
+    for schedule::Read { schedule, at } in tools.schedules() {
+        if let Some(first) = schedules.insert(&schedule.name, at) {
+            problems.push(Problem::new(&**at, format!("name: {} is there twice, first at {first}", schedule.name)));
+        }
+        let rule = tools.command_rule(&schedule.directive);
+        let reason = match rule {
+            None => format!("directive: {:?} is no directive", schedule.directive),
+            Some(rule) if rule.runs_as == RunsAs::Caller => {
+                format!("directive: {} runs with its caller's token, and a schedule has none", schedule.directive)
+            }
+            Some(rule) if !rule.roles.is_empty() && !rule.roles.iter().any(|role| schedule.roles.contains(role)) => {
+                format!("roles: {} needs one of {}", schedule.directive, rule.roles.join(", "))
+            }
+            Some(_) => continue,
+        };
+        problems.push(Problem::new(&**at, reason));
+    }
     for profile in profiles.all() {
         for assistant in profile.delegation.iter().flat_map(|delegation| &delegation.assistants) {
             if profiles.of_type(&assistant.context_type).is_none() {
@@ -127,12 +154,28 @@ pub fn load(
             }
         }
     }
-    let answers = &referents.chat_message;
+    let ChatMessageConfig { profile: answers, install, uninstall, installations } = &referents.chat_message;
     if !answers.is_empty() && profiles.of_type(answers).is_none() {
         problems.push(Problem::new("chat_message.profile", format!("{answers:?} is no profile's context_type")));
     }
+    for (key, name) in [("install", install), ("uninstall", uninstall)] {
+        if !name.is_empty() && !commands.contains_key(name.as_str()) {
+            problems.push(Problem::new(format!("chat_message.{key}"), format!("{name:?} is no directive")));
+        }
+    }
+    let told_by = tools.reading_without_arguments(installations).cloned();
+    if !installations.is_empty() && told_by.is_none() {
+        let reason = format!("{installations:?} is no declared tool that reads and needs no arguments");
+        problems.push(Problem::new("chat_message.installations", reason));
+    }
     match problems.is_empty() {
-        true => Ok(Catalogue { profiles, loaders, requests: tools.requests }),
+        true => Ok(Catalogue {
+            profiles,
+            loaders,
+            schedules: tools.schedules().iter().map(|read| read.schedule.clone()).collect(),
+            requests: tools.requests,
+            installations: told_by,
+        }),
         false => Err(problems.into_inner()),
     }
 }

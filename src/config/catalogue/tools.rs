@@ -10,6 +10,8 @@ use serde_json::Value;
 use super::declared::{self, Command, Extras, Known, Lead, Made};
 use super::defaults::{self, Defaults};
 use super::request::{self, Call, Maker};
+use super::schedule;
+use crate::agent::ports::directives::CommandRule;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::Problem;
@@ -41,6 +43,7 @@ pub(super) struct Tools {
     leads: Vec<Lead>,
     names_by: Vec<Lead>,
     commands: Vec<Command>,
+    schedules: Vec<schedule::Read>,
 }
 
 /// A profile that a tool joins by itself.
@@ -78,6 +81,11 @@ impl Tools {
         &self.leads
     }
 
+    /// The directives that are requested again and again.
+    pub(super) fn schedules(&self) -> &[schedule::Read] {
+        &self.schedules
+    }
+
     /// The directives that tools are.
     pub(super) fn commands(&self) -> &[Command] {
         &self.commands
@@ -89,6 +97,19 @@ impl Tools {
         self.names_by
             .iter()
             .filter(move |lead| !self.requests.contains_key(&lead.to) || !self.offered.get(&lead.to).is_some_and(may))
+    }
+
+    /// The rule of the directive of that name.
+    pub(super) fn command_rule(&self, name: &str) -> Option<&CommandRule> {
+        let rules = self.requests.values().filter_map(|declared| Some(&declared.directive.as_ref()?.rule));
+        rules.into_iter().find(|rule| rule.name.as_str() == name)
+    }
+
+    /// The declared tool of that name, where it reads and needs no arguments.
+    pub(super) fn reading_without_arguments(&self, name: &str) -> Option<&OfferedTool> {
+        let tool = self.offered.get(name).filter(|tool| tool.effect == Effect::Read)?;
+        let required = tool.def.input_schema.get("required").and_then(Value::as_array);
+        (self.requests.contains_key(name) && required.is_none_or(Vec::is_empty)).then_some(tool)
     }
 
     /// Notes that the file at `path` defines `name`; what is wrong with that.
@@ -142,6 +163,7 @@ pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> To
         for table in top.tables("tool") {
             tool(&path, table, known, &defaults, &mut tools);
         }
+        tools.schedules.extend(top.tables("schedule").into_iter().filter_map(schedule::read));
         top.finish();
     }
     tools

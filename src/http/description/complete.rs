@@ -191,7 +191,7 @@ fn response(format: ErrorFormat, status: u16, error: &Declared) -> Value {
         ErrorFormat::Detail => ("application/json", of("ChatStreamError")),
         ErrorFormat::OpenAi => ("application/json", of("OpenAiError")),
         ErrorFormat::Coded => ("application/json", of("AgentStreamError")),
-        ErrorFormat::Identified => ("application/json", of("ChatMessageError")),
+        ErrorFormat::Identified | ErrorFormat::NotOk => ("application/json", of("ChatMessageError")),
     };
     json!({"description": description, "content": {kind: {"schema": schema}}})
 }

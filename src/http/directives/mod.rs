@@ -143,10 +143,7 @@ pub(super) async fn request(
     refuse_while_draining(&services)?;
     let RequestBody { name, payload, scheduled_at, correlation_id } = json::parse_bytes(&body)
         .map_err(|error| Problem::unprocessable(format!("the body must be {{\"name\", \"payload\"?, …}}: {error}")))?;
-    let key = match headers.get("idempotency-key") {
-        None => None,
-        Some(key) => Some(printable(key.to_str().unwrap_or_default(), "Idempotency-Key")?),
-    };
+    let key = client_key(&headers)?;
     let correlation = match correlation_id {
         Some(id) => printable(&id, "correlation_id")?,
         None => request_id.0,
@@ -354,7 +351,7 @@ fn failed(error: StoreError) -> Problem {
 }
 
 /// What is begun now could not be ended.
-fn refuse_while_draining(services: &Services) -> Result<(), Problem> {
+pub(super) fn refuse_while_draining(services: &Services) -> Result<(), Problem> {
     match services.runs.draining().is_cancelled() {
         true => Err(Problem::unavailable(Code::Draining, "the server is shutting down")),
         false => Ok(()),
@@ -418,4 +415,13 @@ fn access_name(access: Access) -> &'static str {
         Access { reads: true, .. } => "reader",
         Access { .. } => "own",
     }
+}
+
+/// The `Idempotency-Key` of a request, where it has one.
+///
+/// # Errors
+/// When it is no such key.
+pub(super) fn client_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let key = headers.get("idempotency-key");
+    key.map(|key| printable(key.to_str().unwrap_or_default(), "Idempotency-Key")).transpose()
 }

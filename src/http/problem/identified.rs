@@ -1,4 +1,5 @@
-//! The error bodies of applications whose chat keeps no conversation: `{"error": text, "code", "request_id"}`.
+//! The error bodies of applications whose chat keeps no conversation: `{"error": text, "code", "request_id"}`,
+//! some with `"ok": false` before that.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -12,6 +13,9 @@ use crate::http::code::Code;
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChatMessageError)]
 pub(in crate::http) struct IdentifiedBody<'a> {
+    /// `false`, where routes answer with `ok`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
     /// For people.
     error: &'a str,
     /// For programs.
@@ -21,6 +25,11 @@ pub(in crate::http) struct IdentifiedBody<'a> {
 }
 
 /// The answer with that error.
-pub(super) fn response(status: StatusCode, code: Code, error: &str, request_id: &str) -> Response {
-    (status, Json(IdentifiedBody { error, code, request_id })).into_response()
+pub(super) fn response(
+    status: StatusCode,
+    ok: Option<bool>,
+    (code, error): (Code, &str),
+    request_id: &str,
+) -> Response {
+    (status, Json(IdentifiedBody { ok, error, code, request_id })).into_response()
 }

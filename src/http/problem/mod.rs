@@ -42,6 +42,8 @@ pub(super) enum ErrorFormat {
     Coded,
     /// `{"error", "code", "request_id"}`.
     Identified,
+    /// The same with `"ok": false`.
+    NotOk,
 }
 
 /// An error answer, not yet written.
@@ -286,10 +288,11 @@ impl Problem {
                 detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
             }
             ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
-            ErrorFormat::Identified => {
+            ErrorFormat::Identified | ErrorFormat::NotOk => {
                 let mistake = self.mistakes.iter().flat_map(|mistakes| mistakes.iter()).next();
                 let error = mistake.map_or(&self.detail, |mistake| &mistake.message);
-                identified::response(self.status, self.code, error, request_id)
+                let ok = (format == ErrorFormat::NotOk).then_some(false);
+                identified::response(self.status, ok, (self.code, error), request_id)
             }
             ErrorFormat::Coded => {
                 let is_mismatch = self.code == Code::IdempotencyMismatch;

@@ -17,6 +17,7 @@ mod previews;
 mod quotas;
 mod ready;
 mod runs;
+mod schedules;
 mod seen;
 mod signals;
 mod usage;

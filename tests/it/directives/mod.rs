@@ -4,7 +4,9 @@ mod approvals;
 mod outcomes;
 mod postgres;
 mod requests;
+mod schedules;
 mod signals;
+mod timeline;
 mod webhooks;
 
 use reqwest::{Method, Response};

@@ -128,6 +128,10 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/agent/signals", Own("a list"), nothing),
         row("POST /v1/agent/signals", Own("for a role"), |_| Some(json!({"name": "a.b"}))),
         row("GET /v1/agent/signals/{signal_id}", AsUnknown, nothing),
+        Row {
+            query: |ids| format!("?correlation_id={}", ids.run),
+            ..row("GET /v1/agent/timeline", Own("a list"), nothing)
+        },
         row("POST /v1/agent/signals/replay", Own("of the caller's tenant, for a role"), |_| Some(json!({"recent": 1}))),
         row("GET /v1/agent/deliveries", Own("of the caller's tenant, for a role"), nothing),
         row("POST /v1/agent/deliveries/{delivery_id}/retry", Own("of the caller's tenant, for a role"), nothing),
@@ -161,6 +165,9 @@ pub fn rows() -> Vec<Row> {
         row("POST /api/agent/stream", AsUnknown, |ids| {
             Some(json!({"message": "Which rules do we have?", "session_id": ids.conversation}))
         }),
+        row("POST /marketplace/install", Own("of the caller's tenant"), |_| Some(json!({"slug": "a"}))),
+        row("POST /marketplace/uninstall", Own("of the caller's tenant"), |_| Some(json!({"slug": "a"}))),
+        row("GET /marketplace/installations/status", Own("of the caller's tenant"), nothing),
         row("POST /chat/message", Own("a conversation of that name is the caller's"), |ids| {
             Some(json!({"message": "Which rules do we have?", "conversation_id": ids.conversation}))
         }),
