@@ -1,9 +1,13 @@
 //! The `chat-message` protocol at the boundary: what an application posts, and what its page makes of the stream.
 
+mod companions;
+mod companions_page;
 mod endings;
+mod opened;
 mod page;
 mod pages;
 mod refusals;
+mod shown;
 mod turns;
 
 use reqwest::Response;
