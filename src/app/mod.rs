@@ -39,7 +39,7 @@ use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
 use crate::dialect;
 use crate::directives::Directives;
-use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, Tokens};
+use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, SessionTokens, Tokens};
 use crate::http::recorder::Recorder;
 use crate::http::{self, Services, server};
 use crate::llm;
@@ -79,6 +79,7 @@ pub struct App {
     webhooks: Arc<Webhooks>,
     store: Arc<dyn Store>,
     auth: Arc<Tokens>,
+    session_tokens: Option<Arc<SessionTokens>>,
     recorder: Arc<Recorder>,
     dev_tokens: Option<DevTokens>,
     models: Vec<ModelOrigin>,
@@ -145,6 +146,9 @@ impl App {
         let memory = Memory::new(config.limits.memory_bytes);
         let intake = Intake::new(memory.clone());
         let auth = auth::build(&config.auth, &config.chat_stream.user_claim, clock.clone())?;
+        let origins = &config.server.cors_allowed_origins;
+        let session_tokens =
+            SessionTokens::from_config(&config.auth.session, origins, auth.clone(), clock.clone())?.map(Arc::new);
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
         let subscriptions = Arc::new(config.signals.subscriptions());
         let store = store::open(&config.store, clock.clone(), subscriptions).await?;
@@ -273,6 +277,7 @@ impl App {
             chats: store.clone(),
             cookie_tokens: http::auth::CookieTokens::new(&config.auth.cookie, &config.server.cors_allowed_origins)
                 .map(Arc::new),
+            session_tokens: session_tokens.clone(),
             renewal: http::auth::Renewal::from_config(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
             memory,
             keep_alive: none_if_zero(config.server.keep_alive_s),
@@ -298,6 +303,7 @@ impl App {
             webhooks,
             store,
             auth,
+            session_tokens,
             recorder,
             dev_tokens,
             models,

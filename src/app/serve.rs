@@ -89,6 +89,9 @@ impl App {
         let _ = timeout(LAST_BYTES, self.webhooks.stop()).await;
         // A program that does not end by itself is killed when its handle goes.
         let _ = timeout(LAST_BYTES, self.mcp.close()).await;
+        if let Some(sessions) = &self.session_tokens {
+            sessions.close().await;
+        }
         self.auth.close().await;
         let _ = timeout(LAST_BYTES, self.recorder.close()).await;
         let _ = timeout(LAST_BYTES, self.loaders.close()).await;

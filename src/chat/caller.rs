@@ -46,7 +46,8 @@ pub struct Caller {
     pub roles: Vec<String>,
     /// The token itself, for backends that get the caller's credentials.
     pub bearer: Bearer,
-    /// The value of the `Cookie` header that the token came in; `None` where it came in `Authorization`.
+    /// The value of the `Cookie` header that the token came in; `None` where it came in `Authorization`, or was given in
+    /// exchange for a session, whose cookie goes no further.
     pub cookie: Option<Bearer>,
 }
 

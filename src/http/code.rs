@@ -33,6 +33,8 @@ pub enum Code {
     OwnRequest,
     /// The token names no tenant, and has to.
     TenantRequired,
+    /// Another site may have sent the request with its visitor's session.
+    CsrfFailed,
     /// No such thing, or not the caller's.
     NotFound,
     /// The path is there, its method is not.
@@ -87,6 +89,8 @@ pub enum Code {
     EventsUnavailable,
     /// The issuer's keys cannot be had now.
     KeysUnavailable,
+    /// The application does not say whose a session is.
+    SessionUnavailable,
     /// The body did not come in its time.
     BodyTimeout,
     /// Method, path and headers are too long together.
@@ -123,7 +127,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 56] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -135,6 +139,7 @@ impl Code {
         Self::RoleRequired,
         Self::OwnRequest,
         Self::TenantRequired,
+        Self::CsrfFailed,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::AlreadyDecided,
@@ -162,6 +167,7 @@ impl Code {
         Self::Draining,
         Self::EventsUnavailable,
         Self::KeysUnavailable,
+        Self::SessionUnavailable,
         Self::BodyTimeout,
         Self::HeadTooLarge,
         Self::JsonTooDeep,
@@ -194,6 +200,7 @@ impl Code {
             Self::RoleRequired => "role_required",
             Self::OwnRequest => "own_request",
             Self::TenantRequired => "tenant_required",
+            Self::CsrfFailed => "csrf_failed",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::AlreadyDecided => "already_decided",
@@ -221,6 +228,7 @@ impl Code {
             Self::Draining => "draining",
             Self::EventsUnavailable => "events_unavailable",
             Self::KeysUnavailable => "keys_unavailable",
+            Self::SessionUnavailable => "session_unavailable",
             Self::BodyTimeout => "body_timeout",
             Self::HeadTooLarge => "head_too_large",
             Self::JsonTooDeep => "json_too_deep",
@@ -268,6 +276,7 @@ impl Code {
             | Self::RoleRequired
             | Self::OwnRequest
             | Self::TenantRequired
+            | Self::CsrfFailed
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::AlreadyDecided
@@ -292,6 +301,7 @@ impl Code {
             | Self::SaveUnconfirmed
             | Self::EventsUnavailable
             | Self::KeysUnavailable
+            | Self::SessionUnavailable
             | Self::HelperOff
             | Self::StoreUnavailable => None,
         }
@@ -307,6 +317,7 @@ impl Code {
             | Self::Draining
             | Self::EventsUnavailable
             | Self::KeysUnavailable
+            | Self::SessionUnavailable
             | Self::BodyTimeout
             | Self::TooManyReaders
             | Self::TooManyRequests
@@ -335,6 +346,7 @@ impl Code {
             | Self::RoleRequired
             | Self::OwnRequest
             | Self::TenantRequired
+            | Self::CsrfFailed
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::AlreadyDecided

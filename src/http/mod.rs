@@ -237,6 +237,8 @@ pub struct Services {
     pub metrics: Option<Page>,
     /// Reads tokens from a cookie, where that is configured.
     pub cookie_tokens: Option<Arc<auth::CookieTokens>>,
+    /// Has sessions exchanged for tokens, where that is configured.
+    pub session_tokens: Option<Arc<auth::SessionTokens>>,
     /// Has tokens renewed, where somebody does that.
     pub renewal: Option<Arc<auth::Renewal>>,
     /// The budget for what is taken in and given out as a whole.
@@ -261,7 +263,7 @@ pub fn router(config: &ServerConfig, services: Services, parts: PageParts) -> Ro
     };
     let shares = share::Shares::from_config(config, services.dev_tokens.is_some());
     let renews = services.renewal.is_some();
-    let has_cookie = services.cookie_tokens.is_some();
+    let has_cookie = services.cookie_tokens.is_some() || services.session_tokens.is_some();
     let (protocols, wires) = wires::routes(&services.dialects);
     let (routes, _) = protocols.merge(health::routes()).split_for_parts();
     routes

@@ -1,4 +1,4 @@
-//! Secrets that must turn up nowhere: a user's token, the model's key, the tokens' secret, the passwords of the database
+//! Secrets that must turn up nowhere: a user's token, their session and its CSRF token, the model's key, the tokens' secret, the passwords of the database
 //! and of Redis, a header and the path of a server of tools. The real binary runs with all its logs on, against a model and a backend
 //! that repeat what they were sent in every way; afterwards everything that was written or answered is searched.
 //!
@@ -8,6 +8,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -27,6 +28,9 @@ const PASSWORD: &str = "canary-database-password-77aa01";
 const REDIS_PASSWORD: &str = "canary-redis-password-5502bc";
 const TOOL_SERVER: &str = "canary-tool-server-header-91ce";
 const TOOL_SERVER_PATH: &str = "canary-tool-server-path-0b7de2";
+
+const SESSION: &str = "canary-session-of-the-page-c81d02";
+const CSRF: &str = "canary-csrf-token-of-the-page-2ea7";
 
 /// What a user says: found again in the database, the events and the answers.
 const MARKER: &str = "marker-that-may-be-found-33f1";
@@ -106,11 +110,29 @@ fn backend(request: &Request, elsewhere: &str) -> Answer {
     }
 }
 
+/// An application that gives `token` for its sessions, and otherwise repeats what it was sent.
+fn application(request: &Request, token: &str, elsewhere: &str) -> Answer {
+    let echo = format!("{:?}", request.headers);
+    match request.header("x-forwarded-uri").unwrap_or_default() {
+        uri if uri.contains("broken") => Answer::status(500, "text/plain", echo),
+        uri if uri.contains("signed-out") => Answer::status(401, "text/plain", echo),
+        uri if uri.contains("moved") => Answer::status(302, "text/plain", "").header("location", elsewhere),
+        uri if uri.contains("forged") => {
+            Answer::ok("application/json", json!({"access_token": format!("{token}x")}).to_string())
+        }
+        _ => Answer::ok("application/json", json!({"access_token": token, "you": echo}).to_string()),
+    }
+}
+
 async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, String) {
     let elsewhere = Upstream::script([]).await;
     let there = elsewhere.url();
     let model = Upstream::choosing(model).await;
     let backend = Upstream::choosing(move |request| Some(backend(request, &there))).await;
+    let (given, there) = (Arc::new(OnceLock::<String>::new()), elsewhere.url());
+    let gives = given.clone();
+    let application = Upstream::choosing(move |request| Some(application(request, gives.get().unwrap(), &there))).await;
+    let exchange_url = format!("{}/token", application.url());
     let folder = Folder::new();
     folder.write("config/tools/tickets.toml", TOOLS);
     folder.write("config/profiles/tickets.toml", &format!("{PROFILE}sources = [\"desk\", \"shelf\", \"gone\"]\n"));
@@ -127,6 +149,10 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
     let settings = [
         ("AUTH__MODE", "hs256"),
         ("AUTH__HS256_SECRET", SECRET),
+        ("AUTH__SESSION__COOKIE", "app_key"),
+        ("AUTH__SESSION__EXCHANGE_URL", &exchange_url),
+        // Each request is one that the application decides anew.
+        ("AUTH__SESSION__CACHE_S", "0"),
         ("LLM__PROVIDER", "openai"),
         ("LLM__OPENAI__BASE_URL", &model_url),
         ("LLM__OPENAI__API_KEY", KEY),
@@ -140,6 +166,7 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
         ("LOG__FORMAT", format),
     ];
     let token = folder.token_with(&["--user", "ann", "--tenant", "acme", "--role", "USER"], &settings);
+    given.set(token.clone()).unwrap();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let mut s = Story { http, served: folder.serve(&settings), token: token.clone(), pieces: Vec::new() };
     s.pieces.push(("the greeting".to_owned(), s.served.greeting.clone().into_bytes()));
@@ -206,6 +233,21 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
     for (what, request) in refused {
         s.ask(what, request).await;
     }
+    let by_session = |request: reqwest::RequestBuilder| {
+        request.header("cookie", format!("app_key={SESSION}")).header("x-csrf-token", CSRF)
+    };
+    let body = json!({"message": "Read ticket 1", "context_type": "tickets"});
+    let chat = by_session(s.http.post(s.served.url("/v1/agent/chat"))).json(&body);
+    let answer = s.ask("a chat by session", chat).await;
+    assert!(answer.contains(MARKER), "{answer}");
+    for what in ["broken", "signed-out", "moved", "forged"] {
+        let request = by_session(s.http.get(s.served.url(&format!("/v1/agent/profiles?{what}"))));
+        s.ask(&format!("a session, {what}"), request).await;
+    }
+    let request = by_session(s.http.get(s.served.url("/v1/agent/profiles"))).header("cookie", "app_key=other");
+    s.ask("two sessions", request).await;
+    let foreign = by_session(s.http.post(s.served.url("/v1/agent/chat"))).header("origin", "https://evil.example");
+    s.ask("a session of another site", foreign.json(&body)).await;
     let Story { mut served, mut pieces, .. } = s;
     served.terminate();
     assert_eq!(served.ended().await, Some(0));
@@ -222,6 +264,10 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
     };
     assert!(sent(&backend, &token) && sent(&backend, TOOL_SERVER) && sent(&model, KEY), "the control");
     assert!(sent(&backend, TOOL_SERVER_PATH) && sent(&shelf.http, TOOL_SERVER_PATH), "the control");
+    assert!(sent(&application, SESSION) && sent(&application, CSRF) && !sent(&application, &token), "the control");
+    for others in [&backend, &model, &shelf.http] {
+        assert!(!sent(others, SESSION) && !sent(others, CSRF), "a session goes to its application alone");
+    }
     assert_eq!(elsewhere.connections(), 0, "no redirect is followed");
     let told: Vec<String> =
         model.requests().iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
@@ -256,7 +302,19 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 fn search(pieces: &[Piece], token: &str, found: &[&str]) {
     let parts: Vec<&str> = token.split('.').collect();
     // Claims and signature by themselves too: half a token is not to be written either.
-    let secrets = [token, parts[1], parts[2], KEY, SECRET, PASSWORD, REDIS_PASSWORD, TOOL_SERVER, TOOL_SERVER_PATH];
+    let secrets = [
+        token,
+        parts[1],
+        parts[2],
+        KEY,
+        SECRET,
+        PASSWORD,
+        REDIS_PASSWORD,
+        TOOL_SERVER,
+        TOOL_SERVER_PATH,
+        SESSION,
+        CSRF,
+    ];
     let mut hits = Vec::new();
     for (what, bytes) in pieces {
         for secret in secrets.iter().filter(|secret| contains(bytes, secret)) {

@@ -5,9 +5,11 @@ use std::collections::btree_map::Entry;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use url::{Host, Url};
 
+use super::address::source;
+use super::cookie::is_cookie_name;
 use super::keys::Key;
+use super::session::SessionConfig;
 use super::{AuthSetupError, MIN_SECRET_BYTES, keys};
 use crate::chat::causes::Causes;
 
@@ -59,6 +61,8 @@ pub struct AuthConfig {
     pub renew_before_s: u64,
     /// The cookie that carries the token where there is no `Authorization`; empty is none.
     pub cookie: String,
+    /// Who gives tokens in exchange for sessions.
+    pub session: SessionConfig,
     /// Whether tokens without a tenant are refused.
     pub require_tenant: bool,
     /// Whether the settings have to name an audience.
@@ -87,6 +91,7 @@ impl Default for AuthConfig {
             renew_url: String::new(),
             renew_before_s: 300,
             cookie: String::new(),
+            session: SessionConfig::default(),
             require_tenant: false,
             require_audience: false,
             issuers: BTreeMap::new(),
@@ -197,8 +202,14 @@ impl AuthConfig {
         {
             wrong("renew_url", reason);
         }
-        if !self.cookie.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)) {
+        if !is_cookie_name(&self.cookie) {
             wrong("cookie", "has characters that no name of a cookie has");
+        }
+        for (key, reason) in self.session.mistakes() {
+            wrong(&format!("session.{key}"), &reason);
+        }
+        if !self.cookie.is_empty() && !self.session.cookie.is_empty() {
+            wrong("session.cookie", "must be empty beside auth.cookie: one cookie says who calls");
         }
         match self.mode {
             Mode::Dev => {}
@@ -325,33 +336,5 @@ fn published(issuer: &str, jwks_url: &str) -> Result<(), (&'static str, &'static
     match jwks_url {
         "" => source(issuer).map(drop).map_err(|reason| ("issuer", reason)),
         url => source(url).map(drop).map_err(|reason| ("jwks_url", reason)),
-    }
-}
-
-/// An address that keys may be fetched from. Whoever can change the answer can be any user.
-pub(super) fn source(text: &str) -> Result<Url, &'static str> {
-    let url = Url::parse(text).map_err(|_| "is not a URL")?;
-    match url.scheme() {
-        "https" => {}
-        "http" if is_loopback(&url) => {}
-        "http" => return Err("must begin with https://, but on this machine"),
-        _ => return Err("must begin with https://"),
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user or password");
-    }
-    if url.fragment().is_some() {
-        return Err("must not have a fragment");
-    }
-    Ok(url)
-}
-
-/// Whether it is this machine.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }

@@ -5,14 +5,15 @@
 
 use std::borrow::Cow;
 
-use axum::http::header::{COOKIE, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, Method};
+use axum::http::header::COOKIE;
+use axum::http::{HeaderMap, Method};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::MAX_TOKEN_BYTES;
+use super::origin::{Pages, Sender, is_of_site};
 use crate::bounded::json;
 use crate::chat::caller::Bearer;
 
@@ -22,14 +23,11 @@ const MOST_PIECES: usize = 32;
 /// How a session begins that is base64url.
 const BASE64: &str = "base64-";
 
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
 /// Reads tokens from one cookie.
 #[derive(Debug)]
 pub struct CookieTokens {
     name: String,
-    /// The origins whose pages may send requests that change something, beside our own.
-    origins: Vec<String>,
+    pages: Pages,
 }
 
 /// A token, and the cookies that it came in.
@@ -45,7 +43,7 @@ impl CookieTokens {
     /// Reads the cookie `name`; `None` where it is empty. `origins` are those of `server.cors_allowed_origins`; `*` lists
     /// none.
     pub fn new(name: &str, origins: &[String]) -> Option<Self> {
-        (!name.is_empty()).then(|| Self { name: name.to_owned(), origins: origins.to_vec() })
+        (!name.is_empty()).then(|| Self { name: name.to_owned(), pages: Pages::new(origins) })
     }
 
     /// What the cookies of a request hold; `None` where the cookie is not among them.
@@ -77,16 +75,16 @@ impl CookieTokens {
         if matches!(*method, Method::GET | Method::HEAD) {
             return true;
         }
-        let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        match text(ORIGIN) {
-            Some(origin) => {
-                let authority = origin.split_once("://").map(|(_, authority)| authority);
-                let is_own = authority.zip(text(HOST)).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
-                is_own || self.origins.iter().any(|listed| listed == origin)
-            }
-            None => text(FETCH_SITE) == Some("same-origin"),
+        match self.pages.sender(headers) {
+            Some(sender) => sender != Sender::Foreign,
+            None => is_of_site(headers, &["same-origin"]) == Some(true),
         }
     }
+}
+
+/// Whether a cookie may have this name.
+pub(super) fn is_cookie_name(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// The cookies of a `Cookie` header (RFC 6265, section 5.4), without the quotes that a value may stand in.
@@ -123,9 +121,12 @@ fn token(value: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::header::{HOST, ORIGIN};
+    use axum::http::{HeaderName, HeaderValue};
 
     use super::*;
+
+    const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
     fn headers(rows: &[(HeaderName, &str)]) -> HeaderMap {
         rows.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()

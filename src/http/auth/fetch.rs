@@ -9,7 +9,7 @@ use reqwest::{Client, RequestBuilder, redirect};
 use serde::Deserialize;
 use url::Url;
 
-use super::config::{is_loopback, source};
+use super::address::{is_loopback, source};
 use super::keys::KeySet;
 use crate::bounded::json;
 
@@ -102,12 +102,13 @@ impl Source {
     }
 }
 
-/// A client for `url` alone, which is never redirected. Each time with a client of its own: one fetch in five minutes is no reason to keep a
-/// connection.
+/// A client for `url` alone, which is never redirected. It keeps no connection: one fetch in five minutes is no reason to, and
+/// one that is kept may be closed by the other side just as a `POST` goes out.
 pub(super) fn client(url: &Url) -> Result<Client, FetchError> {
     let mut builder = Client::builder()
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
+        .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(TIMEOUT);
     if is_loopback(url) {

@@ -1,20 +1,26 @@
 //! Who calls: a bearer token in `Authorization`, or else in a cookie, verified with keys whose algorithms are pinned.
 //!
-//! `cookie` reads it from a cookie. `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough,
-//! `published` keeps those of issuers that publish them and `fetch` gets them.
+//! `cookie` reads it from a cookie, `session` has it given in exchange for one, and `origin` knows whose page has sent a
+//! request. `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says,
+//! `keys` knows which keys are good enough, `published` keeps those of issuers that publish them and `fetch` gets them from
+//! a good `address`.
 
+mod address;
 mod claims;
 mod config;
 mod cookie;
 mod dev;
 mod fetch;
 mod keys;
+mod origin;
 mod published;
 mod renew;
+mod session;
 mod sign;
 mod verify;
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -28,11 +34,14 @@ use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
 
+use session::Refused;
+
 pub use config::{AuthConfig, Issuer, Mode};
 pub use cookie::CookieTokens;
 pub use dev::{DevToken, DevTokens};
 pub use renew::Renewal;
 pub(super) use renew::{NEW_TOKEN, layer as renewing};
+pub use session::{SessionConfig, SessionTokens};
 pub use sign::Claims;
 pub use verify::Tokens;
 
@@ -77,6 +86,9 @@ pub enum AuthSetupError {
     /// This mode verifies tokens of another issuer and cannot make any.
     #[error("tokens can only be made in the modes dev and hs256")]
     CannotSign,
+    /// The client that has sessions exchanged cannot be made.
+    #[error("auth.session.exchange_url cannot be asked")]
+    Client(#[source] Box<dyn Error + Send + Sync>),
     /// Signing failed.
     #[error("the token could not be signed")]
     Sign(#[source] jsonwebtoken::errors::Error),
@@ -98,34 +110,58 @@ impl FromRequestParts<Services> for Authenticated {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, services: &Services) -> Result<Self, Problem> {
-        let unreadable = |reason| {
-            services.recorder.token_refused(reason);
-            Problem::no_token(reason)
-        };
-        let (token, cookie) = match presented(parts, services.cookie_tokens.as_deref()).map_err(unreadable)? {
-            Presented::Bearer(token) => (Cow::Borrowed(token), None),
-            Presented::Cookie { found, is_ours: true } => (Cow::Owned(found.token), Some(found.cookie)),
-            Presented::Cookie { is_ours: false, .. } => {
-                return Err(Problem::forbidden("a cookie counts only for requests of this site's own pages"));
+        let of_session = match &services.session_tokens {
+            Some(sessions) if !parts.headers.contains_key(AUTHORIZATION) => {
+                sessions.caller(parts).await.inspect_err(|refused| match refused {
+                    Refused::Token(error) => count(services, error),
+                    Refused::NoSession(_) | Refused::Csrf(_) | Refused::Unavailable(_) => {}
+                })?
             }
-            Presented::Nothing => return Err(Problem::no_token("a bearer token is required")),
+            Some(_) | None => None,
         };
-        let caller = services.authenticator.authenticate(&token).await.inspect_err(|error| match error {
-            AuthError::Invalid(reason) => services.recorder.token_refused(reason),
-            AuthError::NoTenant => services.recorder.token_refused("it names no tenant"),
-            AuthError::Expired => services.recorder.token_refused("the token has expired"),
-            // It may be good.
-            AuthError::KeysUnavailable => {}
-        })?;
-        let caller = Caller { cookie, ..caller };
+        // A session's token is not renewed: it goes to nobody else, nor to the page, which never had it.
+        let renewal = services.renewal.as_ref().filter(|_| of_session.is_none());
+        let caller = match of_session {
+            Some(caller) => caller,
+            None => of_token(parts, services).await?,
+        };
         // The slot is the connection's, so that a place is held until the whole answer is sent.
         if let Some(slot) = parts.extensions.get::<Slot>() {
             slot.take(&caller)?;
         }
-        if let (Some(renewal), Some(slot)) = (&services.renewal, parts.extensions.get::<renew::Slot>()) {
+        if let (Some(renewal), Some(slot)) = (renewal, parts.extensions.get::<renew::Slot>()) {
             slot.begin(renewal, &caller);
         }
         Ok(Self(caller))
+    }
+}
+
+/// The caller by the token that a request has itself.
+async fn of_token(parts: &Parts, services: &Services) -> Result<Caller, Problem> {
+    let unreadable = |reason| {
+        services.recorder.token_refused(reason);
+        Problem::no_token(reason)
+    };
+    let (token, cookie) = match presented(parts, services.cookie_tokens.as_deref()).map_err(unreadable)? {
+        Presented::Bearer(token) => (Cow::Borrowed(token), None),
+        Presented::Cookie { found, is_ours: true } => (Cow::Owned(found.token), Some(found.cookie)),
+        Presented::Cookie { is_ours: false, .. } => {
+            return Err(Problem::forbidden("a cookie counts only for requests of this site's own pages"));
+        }
+        Presented::Nothing => return Err(Problem::no_token("a bearer token is required")),
+    };
+    let caller = services.authenticator.authenticate(&token).await.inspect_err(|error| count(services, error))?;
+    Ok(Caller { cookie, ..caller })
+}
+
+/// Counts a token that was refused.
+fn count(services: &Services, error: &AuthError) {
+    match error {
+        AuthError::Invalid(reason) => services.recorder.token_refused(reason),
+        AuthError::NoTenant => services.recorder.token_refused("it names no tenant"),
+        AuthError::Expired => services.recorder.token_refused("the token has expired"),
+        // It may be good.
+        AuthError::KeysUnavailable => {}
     }
 }
 

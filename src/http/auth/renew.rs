@@ -21,7 +21,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use super::config::{AuthConfig, source};
+use super::address::source;
+use super::config::AuthConfig;
 use super::{MAX_TOKEN_BYTES, fetch};
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::Authenticator;

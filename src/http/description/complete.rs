@@ -15,11 +15,11 @@ use crate::http::wire_info::{WireInfo, WiresByRoute};
 /// What any request with a token may meet.
 const SIGNED: [(u16, &[Code]); 6] = [
     (401, &[Code::Unauthenticated, Code::InvalidToken, Code::TokenExpired]),
-    (403, &[Code::TenantRequired]),
+    (403, &[Code::TenantRequired, Code::CsrfFailed]),
     (429, &[Code::TooManyRequests]),
     (431, &[Code::HeadTooLarge]),
     (500, &[Code::Internal]),
-    (503, &[Code::StoreUnavailable, Code::KeysUnavailable]),
+    (503, &[Code::StoreUnavailable, Code::KeysUnavailable, Code::SessionUnavailable]),
 ];
 
 /// What any request with a body may meet besides.

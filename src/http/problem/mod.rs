@@ -271,6 +271,11 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, Code::Forbidden, detail)
     }
 
+    /// 403: another site may have sent the request, with a session of its visitor's.
+    pub(super) fn csrf_failed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, Code::CsrfFailed, detail)
+    }
+
     /// The limit that it tells of, if it does.
     pub(super) fn rejection(&self) -> Option<Rejection> {
         self.code.rejection()

@@ -10,6 +10,7 @@ mod outages;
 mod owners;
 mod published;
 mod renewing;
+mod sessions;
 
 use std::time::UNIX_EPOCH;
 

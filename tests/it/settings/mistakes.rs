@@ -98,7 +98,7 @@ city = "Oslo"
 fn each_setting_that_contradicts_another_is_named() {
     type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
     let too_long = "9223372036854775807";
-    let rows: [Row<'_>; 27] = [
+    let rows: [Row<'_>; 34] = [
         (&[("AUTH__MODE", "hs256")], &["auth.hs256_secret: must have at least 32 bytes"]),
         (
             &[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", "31 bytes are one byte too few..")],
@@ -165,6 +165,56 @@ fn each_setting_that_contradicts_another_is_named() {
                 "auth.issuers.c_d.jwks_url: must begin with https://",
                 "auth.issuers.c_d: an issuer's name must be 1 to 32 of a-z 0-9 -",
             ],
+        ),
+        (
+            &[("AUTH__SESSION__COOKIE", "_app_key")],
+            &["auth.session.exchange_url: is required with auth.session.cookie"],
+        ),
+        (
+            &[("AUTH__SESSION__EXCHANGE_URL", "https://app.example.com/token")],
+            &["auth.session.cookie: is required with auth.session.exchange_url"],
+        ),
+        (
+            &[
+                ("AUTH__COOKIE", "token"),
+                ("AUTH__SESSION__COOKIE", "a b;"),
+                ("AUTH__SESSION__EXCHANGE_URL", "http://app.example.com/token"),
+                ("AUTH__SESSION__CSRF_HEADER", "x csrf"),
+                ("AUTH__SESSION__CACHE_S", "301"),
+                ("AUTH__SESSION__TIMEOUT_S", "0"),
+            ],
+            &[
+                "auth.session.cookie: has characters that no name of a cookie has",
+                "auth.session.exchange_url: must begin with https://, but on this machine",
+                "auth.session.csrf_header: is no name of an http header",
+                "auth.session.cache_s: must be at most 300",
+                "auth.session.timeout_s: must be 1 to 60",
+                "auth.session.cookie: must be empty beside auth.cookie: one cookie says who calls",
+            ],
+        ),
+        (
+            &[("AUTH__SESSION__CSRF_HEADER", "Content-Type"), ("BACKEND__COOKIE", "true")],
+            &[
+                "auth.session.csrf_header: must be a header of the pages' own: this one proves nothing",
+                "backend.cookie: is of use only with auth.cookie",
+            ],
+        ),
+        (&[("AUTH__SESSION__CSRF_HEADER", "")], &["auth.session.csrf_header: is no name of an http header"]),
+        (
+            &[
+                ("AUTH__SESSION__COOKIE", "__Host-app"),
+                ("AUTH__SESSION__EXCHANGE_URL", "https://u:p@app.example.com/token"),
+            ],
+            &["auth.session.exchange_url: must not hold a user or password"],
+        ),
+        (
+            &[
+                ("AUTH__SESSION__COOKIE", "__Host-app"),
+                ("AUTH__SESSION__EXCHANGE_URL", "http://127.0.0.1:4000/token"),
+                ("AUTH__SESSION__CSRF_HEADER", "X-XSRF-Token"),
+                ("AUTH__SESSION__CACHE_S", "0"),
+            ],
+            &[],
         ),
         (&[("AUTH__LEEWAY_S", "3601")], &["auth.leeway_s: must be at most 3600"]),
         (&[("LLM__PROVIDER", "claude")], &["llm.claude.api_key: is required"]),
