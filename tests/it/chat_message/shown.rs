@@ -144,7 +144,7 @@ async fn the_page_forgives_no_server_more_than_those_that_it_stands_for() {
     let crlf = format!("data: {}\r\n\r\n", complete("a0", "Never"));
     let answers = [
         Answer::ok("text/event-stream", crlf),
-        stream(&[half.clone()]),
+        stream(std::slice::from_ref(&half)),
         Answer::ok("text/event-stream", "id: 1\ndata: [DONE]\n\ndata: no JSON\n\n"),
         stream(&[half, complete("a1", ""), behind]),
         stream(&[complete("a1", "The same id")]),
