@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::config::ms;
 use super::{Directives, outcome};
-use crate::agent::ports::directives::{Attempt, Claimed, Claiming, Due, FenceError, Proof, Settlement};
+use crate::agent::ports::directive_queue::{Attempt, Claimed, Claiming, Due, FenceError, Proof, Settlement};
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::directive::{DirectiveError, DirectiveErrorCode};

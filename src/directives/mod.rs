@@ -28,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::directive_queue::DirectiveQueue;
 use crate::agent::ports::directives::{
-    AskError, Asked, Change, ChangeError, Commands, Decided, DirectiveDesk, DirectiveQueue, DirectiveStore,
-    NewDirective, RequestError, RequestKey, Requested, Wanted,
+    AskError, Asked, Change, ChangeError, Commands, Decided, DirectiveDesk, DirectiveStore, NewDirective, RequestError,
+    RequestKey, Requested, Wanted,
 };
 use crate::agent::ports::schedules::ScheduleStore;
 use crate::agent::ports::signals::Bell;

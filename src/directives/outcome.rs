@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::config::{Retry, ms};
-use crate::agent::ports::directives::{Attempt, Claimed, CommandRule, Proof, Settlement};
+use crate::agent::ports::directive_queue::{Attempt, Claimed, Proof, Settlement};
+use crate::agent::ports::directives::CommandRule;
 use crate::chat::directive::{DirectiveError, DirectiveErrorCode, RunsAs};
 
 /// What the attempt of `claimed` comes to. `jitter` is between 0 and 1.
@@ -78,7 +79,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::agent::ports::directives::{AttemptDone, Fence};
+    use crate::agent::ports::directive_queue::{AttemptDone, Fence};
     use crate::chat::approval::Consent;
     use crate::chat::caller::Owner;
     use crate::chat::directive::{Directive, DirectiveStatus};

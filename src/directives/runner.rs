@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::config::ms;
 use super::{Directives, attempt, outcome};
-use crate::agent::ports::directives::{Claimed, Claiming, Due};
+use crate::agent::ports::directive_queue::{Claimed, Claiming, Due};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::causes::Causes;
 use crate::chat::ids::DirectiveId;

@@ -101,33 +101,35 @@ impl Times {
 /// Requests what `schedule` says until the process stops.
 pub(super) async fn run(desk: Desk, store: Arc<dyn ScheduleStore>, schedule: Arc<Schedule>) {
     let stopping = desk.0.stopping.clone();
+    // The store is asked at first, and when a time has come.
+    let mut next_ms = 0;
     while !stopping.is_cancelled() {
-        let pause = match fire(&desk, &*store, &schedule).await {
-            Ok(now_ms) => {
-                let left = schedule.times.next(now_ms).map_or(i64::MAX, |next| next.saturating_sub(now_ms));
-                LOOK.min(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
+        let now_ms = desk.0.clock.now_ms();
+        if next_ms <= now_ms {
+            match fire(&desk, &*store, &schedule, now_ms).await {
+                Ok(()) => next_ms = schedule.times.next(now_ms).unwrap_or(i64::MAX),
+                Err(error) => {
+                    tracing::error!(schedule = schedule.name, error = %Causes(&error), "a schedule is not seen to");
+                    let _ = timeout(AFTER_FAILURE, stopping.cancelled()).await;
+                    continue;
+                }
             }
-            Err(error) => {
-                tracing::error!(schedule = schedule.name, error = %Causes(&error), "a schedule is not seen to");
-                AFTER_FAILURE
-            }
-        };
-        let _ = timeout(pause, stopping.cancelled()).await;
+        }
+        let left = Duration::from_millis(u64::try_from(next_ms.saturating_sub(now_ms)).unwrap_or_default());
+        let _ = timeout(LOOK.min(left), stopping.cancelled()).await;
     }
 }
 
-/// Requests the time that has come, if one has; the time until which nothing is left.
-async fn fire(desk: &Desk, store: &dyn ScheduleStore, schedule: &Schedule) -> Result<i64, StoreError> {
-    let now_ms = desk.0.clock.now_ms();
+/// Requests the newest time that has come and is not requested, if there is one.
+async fn fire(desk: &Desk, store: &dyn ScheduleStore, schedule: &Schedule, now_ms: i64) -> Result<(), StoreError> {
     let until = store.fired_until(&schedule.name, now_ms).await?;
-    let Some(at_ms) = schedule.times.newest(until, now_ms) else { return Ok(now_ms) };
+    let Some(at_ms) = schedule.times.newest(until, now_ms) else { return Ok(()) };
     if schedule.catches_up || now_ms.saturating_sub(at_ms) <= GRACE_MS {
         for tenant in &schedule.tenants {
             request(desk, schedule, tenant, at_ms).await?;
         }
     }
-    store.note_fired(&schedule.name, at_ms).await?;
-    Ok(now_ms)
+    store.note_fired(&schedule.name, at_ms).await
 }
 
 /// Requests the directive of one tenant for one time.

@@ -12,7 +12,7 @@ use super::auth::Authenticated;
 use super::code::Code;
 use super::pages::{Cursored, limit};
 use super::problem::Problem;
-use crate::agent::ports::directives::Cursor;
+use crate::agent::ports::pages::Cursor;
 use crate::agent::ports::signals::{Delivery, DeliveryFilter, DeliveryStatus};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Caller;

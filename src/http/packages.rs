@@ -1,14 +1,14 @@
 //! The routes beside `POST /chat/message` that install packages: a button of an application's page requests a directive of
 //! the operator's, and asks how it stands (`docs/protocol/chat-message.md`).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -87,8 +87,22 @@ struct StatusBody {
     /// `true`.
     ok: bool,
     tenant: Option<String>,
-    /// Each with `id`, `status`, `enabled`, `installed_at`, `updated_at`, `last_error` and `last_error_at`.
-    installation_status: Map<String, Value>,
+    installation_status: BTreeMap<String, InstallationBody>,
+}
+
+/// How a package stands; what the tool does not tell is null.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(as = Installation)]
+struct InstallationBody {
+    id: Value,
+    /// `requested`, `installing`, `installed` or `failed`, or what else the tool tells.
+    status: Option<String>,
+    enabled: bool,
+    installed_at: Value,
+    updated_at: Value,
+    last_error: Option<String>,
+    last_error_at: Value,
 }
 
 /// 200: a package is being installed.
@@ -232,9 +246,6 @@ async fn status(
         return Err(Problem::role_required("none of your roles may read what is installed"));
     }
     let mut standing = installed(&services.packages, tool, &caller).await?;
-    for entry in standing.values_mut() {
-        complete(entry);
-    }
     let filter =
         DirectiveFilter { name: Some(install.clone()), of_tenant: true, limit: NEWEST, ..DirectiveFilter::default() };
     let newest = match install.is_empty() {
@@ -247,14 +258,8 @@ async fn status(
     let mut seen = HashSet::new();
     for directive in newest {
         let Some(slug) = directive.payload.get("slug").and_then(Value::as_str) else { continue };
-        if seen.insert(slug.to_owned())
-            && let Some(told) = told(&directive)
-        {
-            let entry = standing.entry(slug).or_insert(Value::Null);
-            complete(entry);
-            if let Value::Object(fields) = entry {
-                fields.extend(told);
-            }
+        if seen.insert(slug.to_owned()) {
+            tell(&directive, slug, &mut standing);
         }
     }
     let tenant = caller.owner.tenant_name().map(str::to_owned);
@@ -262,7 +267,11 @@ async fn status(
 }
 
 /// What the tool tells, by slug.
-async fn installed(packages: &Packages, tool: &OfferedTool, caller: &Caller) -> Result<Map<String, Value>, Problem> {
+async fn installed(
+    packages: &Packages,
+    tool: &OfferedTool,
+    caller: &Caller,
+) -> Result<BTreeMap<String, InstallationBody>, Problem> {
     let conversation = ConversationId::fresh();
     let call = ToolCall {
         id: ToolCallId::from_model("installations"),
@@ -283,42 +292,25 @@ async fn installed(packages: &Packages, tool: &OfferedTool, caller: &Caller) -> 
     };
     let output = packages.tools.execute(&call, &cx).await;
     match json::parse_bytes(output.content.as_bytes()) {
-        Ok(Tree(Value::Object(by_slug))) if !output.fate.is_error() => Ok(by_slug),
+        Ok(by_slug) if !output.fate.is_error() => Ok(by_slug),
         Ok(_) | Err(_) => Err(Problem::backend_refused("what is installed could not be read")),
     }
 }
 
-/// Gives an entry all of its fields.
-fn complete(entry: &mut Value) {
-    let known = std::mem::take(entry);
-    let field = |name: &str| known.get(name).cloned().unwrap_or_default();
-    *entry = json!({
-        "id": field("id"),
-        "status": field("status"),
-        "enabled": known.get("enabled").and_then(Value::as_bool).unwrap_or_default(),
-        "installed_at": field("installed_at"),
-        "updated_at": field("updated_at"),
-        "last_error": field("last_error"),
-        "last_error_at": field("last_error_at"),
-    });
-}
-
-/// What an installation that has not succeeded tells of its package.
-fn told(directive: &Directive) -> Option<Map<String, Value>> {
+/// Tells of the package of `slug` how its newest installation stands, where that has not succeeded.
+fn tell(directive: &Directive, slug: &str, standing: &mut BTreeMap<String, InstallationBody>) {
     let status = match directive.status {
         DirectiveStatus::PendingApproval | DirectiveStatus::Requested => "requested",
         DirectiveStatus::Running => "installing",
         DirectiveStatus::Failed | DirectiveStatus::Unknown => "failed",
-        DirectiveStatus::Succeeded | DirectiveStatus::Canceled => return None,
+        DirectiveStatus::Succeeded | DirectiveStatus::Canceled => return,
     };
-    let mut fields = Map::from_iter([
-        ("status".to_owned(), Value::from(status)),
-        ("updated_at".to_owned(), Value::from(time(directive.updated_at_ms))),
-    ]);
+    let at = Value::from(time(directive.updated_at_ms));
+    let package = standing.entry(slug.to_owned()).or_default();
+    package.status = Some(status.to_owned());
+    package.updated_at = at.clone();
     if status == "failed" {
-        let error = directive.error.as_ref().map(|error| error.message.clone());
-        fields.insert("last_error".to_owned(), error.into());
-        fields.insert("last_error_at".to_owned(), Value::from(time(directive.updated_at_ms)));
+        package.last_error = directive.error.as_ref().map(|error| error.message.clone());
+        package.last_error_at = at;
     }
-    Some(fields)
 }

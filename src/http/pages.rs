@@ -1,7 +1,8 @@
 //! What lists of directives and signals have in common: how many, from where on, and whose.
 
 use super::problem::Problem;
-use crate::agent::ports::directives::{Access, Cursor};
+use crate::agent::ports::directives::Access;
+use crate::agent::ports::pages::Cursor;
 
 /// The longest cursor, in bytes.
 const CURSOR_BYTES: usize = 64;

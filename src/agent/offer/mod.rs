@@ -78,11 +78,13 @@ impl Offer {
         for tool in of_profile(profile, executor) {
             accepts.retain(|name| *name != tool.def.name);
             taken.insert(tool.def.name.clone());
-            let may_be = !(profile.read_only && tool.effect == Effect::Write);
-            match tool.policy.lets(caller) {
-                true if may_be && !tools.iter().any(|other| other.def.name == tool.def.name) => tools.push(tool),
-                false if may_be => denied.push(tool.def.name.clone()),
-                true | false => {}
+            if profile.read_only && tool.effect == Effect::Write {
+                continue;
+            }
+            if !tool.policy.lets(caller) {
+                denied.push(tool.def.name.clone());
+            } else if !tools.iter().any(|other| other.def.name == tool.def.name) {
+                tools.push(tool);
             }
         }
         let chosen = match &profile.selection {

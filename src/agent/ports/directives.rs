@@ -1,8 +1,8 @@
 //! The ports of directives: commands that outlive their request. Tools and clients request them
-//! ([`DirectiveDesk`]), the store keeps them ([`DirectiveStore`], [`DirectiveQueue`]), and whoever knows the commands
+//! ([`DirectiveDesk`]), the store keeps them ([`DirectiveStore`], and [`super::directive_queue`]), and whoever knows the commands
 //! prepares and sends them ([`Commands`]).
 //!
-//! **Invariant:** one transition is one transaction with its signal. Whoever sends holds a [`Fence`] of the store, and
+//! **Invariant:** one transition is one transaction with its signal. Whoever sends holds a [`Fence`](super::directive_queue::Fence) of the store, and
 //! has noted before that the bytes go out.
 
 use std::time::Duration;
@@ -10,12 +10,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+use super::directive_queue::Attempt;
+use super::pages::{Cursor, Page};
 use super::store_error::StoreError;
 use crate::chat::approval::Consent;
 use crate::chat::caller::Caller;
-use crate::chat::directive::{Directive, DirectiveError, DirectiveErrorCode, DirectiveNotice, DirectiveStatus, RunsAs};
+use crate::chat::directive::{Directive, DirectiveNotice, DirectiveStatus, RunsAs};
 use crate::chat::ids::{ConversationId, DirectiveId, ToolCallId};
-use crate::chat::signal::{FactName, SignalFact, Subject};
+use crate::chat::signal::{FactName, Subject};
 
 /// What users and models may do with directives.
 #[async_trait]
@@ -112,40 +114,6 @@ pub trait DirectiveStore: DirectiveRecords {
         access: Access,
         change: Change,
     ) -> Result<Directive, ChangeError>;
-}
-
-/// The queue that the rows are.
-#[async_trait]
-pub trait DirectiveQueue: Send + Sync {
-    /// Takes what is due, oldest first, so that nobody else does while the lease lasts.
-    ///
-    /// # Errors
-    /// When it could not be committed.
-    async fn claim_directives(&self, claiming: Claiming<'_>) -> Result<Vec<Claimed>, StoreError>;
-
-    /// Notes that the bytes of an attempt go out now.
-    ///
-    /// # Errors
-    /// [`FenceError::Lost`] where the claim is over or another's: then nothing may be sent.
-    async fn begin_attempt(&self, fence: Fence, lease_ms: i64) -> Result<(), FenceError>;
-
-    /// Ends an attempt.
-    ///
-    /// # Errors
-    /// [`FenceError::Lost`] where somebody else has ended it.
-    async fn settle_attempt(&self, fence: Fence, settlement: &Settlement) -> Result<Directive, FenceError>;
-
-    /// Gives these claims of this process another lease, from now on.
-    ///
-    /// # Errors
-    /// When it could not be committed.
-    async fn renew_claims(&self, claims: &[DirectiveId], process: &str, lease_ms: i64) -> Result<(), StoreError>;
-
-    /// Ends what nobody decided in time, and removes what was over before `over_before_ms`; whether there may be more.
-    ///
-    /// # Errors
-    /// When it could not be committed.
-    async fn tidy_directives(&self, kept_ms: Option<i64>) -> Result<bool, StoreError>;
 }
 
 /// Knows the commands.
@@ -408,127 +376,6 @@ pub struct LiveLimits {
     pub per_tenant: u32,
 }
 
-/// What a process takes.
-#[derive(Debug, Clone, Copy)]
-pub struct Claiming<'a> {
-    /// The process.
-    pub process: &'a str,
-    /// For how long.
-    pub lease_ms: i64,
-    /// At most so many.
-    pub most: u32,
-    /// Which.
-    pub what: Due,
-    /// The commands that it knows: what is due of others is left to other processes.
-    pub names: &'a [String],
-}
-
-/// What may be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    /// Those of services whose time has come.
-    Now,
-    /// One that runs with its caller's token, whose caller is here.
-    This(DirectiveId),
-    /// Those whose process has died; they are not begun anew.
-    Abandoned,
-}
-
-/// A directive that was taken.
-#[derive(Debug, Clone)]
-pub struct Claimed {
-    /// As it is now.
-    pub directive: Directive,
-    /// What proves that it was.
-    pub fence: Fence,
-    /// Whether the bytes of its attempt may have gone out.
-    pub was_sent: bool,
-    /// Whether an attempt since its request, or since it was run again, may have been done.
-    pub in_doubt: bool,
-}
-
-/// What the one who took a directive has in hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fence {
-    /// The directive.
-    pub id: DirectiveId,
-    /// Grows with each claim.
-    pub token: i64,
-}
-
-/// Why an attempt did not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum FenceError {
-    /// The claim is over.
-    #[error("somebody else has this directive by now")]
-    Lost,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Attempt {
-    /// The backend has done it.
-    Done(AttemptDone),
-    /// It has not, or perhaps not.
-    Failed {
-        /// What that proves.
-        proof: Proof,
-        /// Why, in words.
-        error: DirectiveError,
-        /// When the backend wants to be asked again.
-        retry_after: Option<Duration>,
-    },
-}
-
-/// What an attempt that was done has made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AttemptDone {
-    /// The projection of the answer.
-    pub result: Value,
-    /// The same in words, where its tool has some.
-    pub text: Option<String>,
-    /// The domain's signals, in order.
-    pub signals: Vec<SignalFact>,
-}
-
-/// What a failed attempt proves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// Nothing was done, and it may work later: never connected, 425, 429.
-    NotNow,
-    /// The backend failed: 500, 501, 503.
-    Broke,
-    /// Nothing was done, and it will not work later.
-    Refused,
-    /// It may have been done.
-    Doubt,
-}
-
-/// What an attempt comes to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Settlement {
-    /// It is done.
-    Succeeded(AttemptDone),
-    /// It failed for good.
-    Failed(DirectiveError),
-    /// Nobody knows.
-    Unknown(DirectiveError),
-    /// It is tried again.
-    Again {
-        /// Why the attempt failed.
-        error: DirectiveError,
-        /// After so many milliseconds.
-        in_ms: i64,
-        /// Whether the attempt may have been done.
-        in_doubt: bool,
-    },
-    /// Its caller has gone before it was sent.
-    CallerGone,
-}
-
 /// Which directives are listed.
 #[derive(Debug, Clone, Default)]
 pub struct DirectiveFilter {
@@ -550,29 +397,4 @@ pub struct DirectiveFilter {
     pub limit: u32,
     /// Behind this one.
     pub after: Option<Cursor>,
-}
-
-/// A position in a list: a time and an id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor {
-    /// Milliseconds since the Unix epoch.
-    pub at_ms: i64,
-    /// The id.
-    pub id: String,
-}
-
-/// A page of a list.
-#[derive(Debug, Clone)]
-pub struct Page<T> {
-    /// What is on it.
-    pub items: Vec<T>,
-    /// Whether there is more behind it.
-    pub has_more: bool,
-}
-
-impl Attempt {
-    /// A failed attempt.
-    pub fn failed(proof: Proof, code: DirectiveErrorCode, message: impl Into<String>) -> Self {
-        Self::Failed { proof, error: DirectiveError { code, message: message.into() }, retry_after: None }
-    }
 }

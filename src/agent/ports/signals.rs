@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::directives::{Cursor, Page};
+use super::pages::{Cursor, Page};
 use super::store_error::StoreError;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{DeliveryId, SignalId};

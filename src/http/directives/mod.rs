@@ -1,6 +1,7 @@
 //! `/v1/agent/directives`: commands that outlive their request. Request them, look at them, decide, cancel, run again. An
 //! invalid id, an unknown one and one that the caller cannot see are all the same 404.
 
+mod refusals;
 mod views;
 
 use axum::Extension;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use self::refusals::{failed, no_such_directive};
 use self::views::DirectiveBody;
 pub(super) use self::views::{ActorBody, SubjectBody};
 use super::Services;
@@ -23,10 +25,8 @@ use super::pages::{Cursored, limit, own_or_tenant};
 use super::previews::COMMENT_BYTES;
 use super::problem::Problem;
 use super::request_id::RequestId;
-use crate::agent::ports::directives::{
-    Access, AskError, Asked, Change, ChangeError, Cursor, Decided, DirectiveFilter, RequestError, Requested,
-};
-use crate::agent::ports::store_error::StoreError;
+use crate::agent::ports::directives::{Access, Asked, Change, ChangeError, Decided, DirectiveFilter, Requested};
+use crate::agent::ports::pages::Cursor;
 use crate::bounded::json::{self, Tree};
 use crate::chat::day::ms_of;
 use crate::chat::directive::{Directive, DirectiveStatus};
@@ -342,14 +342,6 @@ fn directive_id(id: Result<Path<String>, PathRejection>) -> Result<DirectiveId, 
     DirectiveId::parse(&id).map_err(|_| no_such_directive())
 }
 
-fn no_such_directive() -> Problem {
-    Problem::not_found("there is no such directive")
-}
-
-fn failed(error: StoreError) -> Problem {
-    Problem::store_failed("directive not read or changed", error)
-}
-
 /// What is begun now could not be ended.
 pub(super) fn refuse_while_draining(services: &Services) -> Result<(), Problem> {
     match services.runs.draining().is_cancelled() {
@@ -364,48 +356,6 @@ fn printable(text: &str, what: &str) -> Result<String, Problem> {
     match is_printable {
         true => Ok(text.to_owned()),
         false => Err(Problem::unprocessable(format!("{what}: must be 1 to {KEY_BYTES} printable characters of ASCII"))),
-    }
-}
-
-impl From<AskError> for Problem {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::NoCommand => no_such_directive(),
-            AskError::RoleRequired => Self::role_required(error.to_string()),
-            AskError::ForAnother => Self::unprocessable(error.to_string()),
-            AskError::BadPayload(detail) => Self::unprocessable(format!("payload: {detail}")),
-            AskError::Request(error) => error.into(),
-        }
-    }
-}
-
-impl From<RequestError> for Problem {
-    fn from(error: RequestError) -> Self {
-        let detail = error.to_string();
-        match error {
-            RequestError::KeyMismatch => Self::unprocessable_as(Code::IdempotencyMismatch, detail),
-            RequestError::TooMany(_) => Self::too_many_directives(detail),
-            RequestError::TooLarge(_) => Self::field_too_large("payload", detail),
-            RequestError::Secret(_) => Self::unprocessable_as(Code::SecretInPayload, detail),
-            RequestError::BadTime(_) => Self::unprocessable(detail),
-            RequestError::Store(error) => failed(error),
-        }
-    }
-}
-
-impl From<ChangeError> for Problem {
-    fn from(error: ChangeError) -> Self {
-        let detail = error.to_string();
-        match error {
-            ChangeError::NotFound => no_such_directive(),
-            ChangeError::RoleRequired => Self::role_required(detail),
-            ChangeError::AlreadyDecided => Self::conflict(Code::AlreadyDecided, detail),
-            ChangeError::DigestMismatch => Self::conflict(Code::DigestMismatch, detail),
-            ChangeError::Expired => Self::approval_expired(detail),
-            ChangeError::Running => Self::conflict(Code::DirectiveRunning, detail),
-            ChangeError::NotRerunnable => Self::conflict(Code::NotRerunnable, detail),
-            ChangeError::Store(error) => failed(error),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::SqlStore;
 use super::pages::page;
 use super::signals::{SignalRow, signal_columns};
-use crate::agent::ports::directives::{Cursor, Page};
+use crate::agent::ports::pages::{Cursor, Page};
 use crate::agent::ports::signals::{Delivered, Delivery, DeliveryFilter, DeliveryStatus, DeliveryStore, DueDelivery};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;

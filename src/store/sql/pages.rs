@@ -1,6 +1,6 @@
 //! Pages of lists of which one row more is read than is wanted.
 
-use crate::agent::ports::directives::Page;
+use crate::agent::ports::pages::Page;
 use crate::store::fault::Fault;
 
 /// The page of `rows`, of which one more was read than is wanted.

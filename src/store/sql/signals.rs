@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::SqlStore;
 use super::pages::page;
-use crate::agent::ports::directives::Page;
+use crate::agent::ports::pages::Page;
 use crate::agent::ports::signals::{EmitError, Replay, Replayed, SignalFilter, SignalStore};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::{Caller, Owner};

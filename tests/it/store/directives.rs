@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use switchboard::agent::ports::directive_queue::{AttemptDone, Claimed, Claiming, Due, FenceError, Settlement};
 use switchboard::agent::ports::directives::{
-    Access, AttemptDone, Change, ChangeError, Claimed, Claiming, CommandRule, Decided, DirectiveFilter, Due,
-    FenceError, LiveLimits, NewDirective, Prepared, RequestError, RequestKey, Requested, Settlement, Wanted,
+    Access, Change, ChangeError, CommandRule, Decided, DirectiveFilter, LiveLimits, NewDirective, Prepared,
+    RequestError, RequestKey, Requested, Wanted,
 };
 use switchboard::agent::ports::signals::SignalFilter;
 use switchboard::chat::approval::Consent;

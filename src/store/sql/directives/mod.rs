@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::pages::page;
 use super::{SqlStore, signals};
-use crate::agent::ports::directives::{Cursor, DirectiveFilter, DirectiveRecords, Page};
+use crate::agent::ports::directives::{DirectiveFilter, DirectiveRecords};
+use crate::agent::ports::pages::{Cursor, Page};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Caller;
 use crate::chat::directive::{Directive, DirectiveStatus};

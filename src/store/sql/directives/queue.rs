@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::{SqlStore, audit, signals};
 use super::change::{cancel, fact, reason, write};
 use super::{Told, tell};
-use crate::agent::ports::directives::{
+use crate::agent::ports::directive_queue::{
     AttemptDone, Claimed, Claiming, DirectiveQueue, Due, Fence, FenceError, Settlement,
 };
 use crate::agent::ports::store_error::StoreError;
