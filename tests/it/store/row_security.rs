@@ -182,7 +182,7 @@ async fn it_holds_for_every_table_and_is_switched_off_again() {
     let Some(database) = new_database().await else { return };
     let open_tables = "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
          AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY relname";
-    assert_eq!(database.ask(open_tables).await, ["_sqlx_migrations", "tool_pins"], "tables of nobody");
+    assert_eq!(database.ask(open_tables).await, ["_sqlx_migrations", "schedules", "tool_pins"], "tables of nobody");
     // A process whose setting is off finds out at its start.
     let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };
     let store = open(&config, ManualClock::new(), Arc::default()).await.unwrap();
