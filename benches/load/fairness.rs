@@ -1,16 +1,12 @@
 //! What one tenant feels of another one that asks for ten times what it may have: the time to the first event of a modest
 //! tenant, which asks five times a second, alone and beside the other one.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::future::join_all;
-use secrecy::SecretString;
-use switchboard::agent::ports::clock::SystemClock;
-use switchboard::http::auth::{self, Claims, Mode};
 
-use crate::server::{SECRET, Server};
+use crate::server::{Server, token};
 use crate::upstream::Upstream;
 
 /// Requests of the modest tenant in each of the three parts; the 99th of a hundred is the figure.
@@ -30,16 +26,16 @@ pub async fn measure(upstream: &Upstream) {
     let server = Server::start_product(upstream, &settings);
     let url = format!("http://{}/v1/agent/chat", server.address);
     let client = Client { url, http: reqwest::Client::new() };
-    let modest = token("modest", "bob");
+    let modest = token("modest", "bob", &[]);
     client.p99(&modest, REQUESTS / 4).await;
     let alone = client.p99(&modest, REQUESTS).await;
 
-    let one = token("greedy", "ann");
+    let one = token("greedy", "ann", &[]);
     let (beside, served, refused) =
         client.p99_beside(&modest, async || vec![client.ask(&one, "fast 1").await.0], 10).await;
     report("ten times the rate of a user", alone, beside, served, refused);
 
-    let many: Vec<String> = (0..5).map(|n| token("greedy", &format!("user{n}"))).collect();
+    let many: Vec<String> = (0..5).map(|n| token("greedy", &format!("user{n}"), &[])).collect();
     let mut held = Vec::new();
     for user in &many {
         held.push(client.ask(user, "hold").await.1);
@@ -55,19 +51,6 @@ fn report(what: &str, alone: Duration, beside: Duration, served: usize, refused:
         "{what} ({served} served, {refused} refused): first event of another tenant, p99, alone {alone:?}, beside it {beside:?}, \
          ratio {ratio:.2}"
     );
-}
-
-fn token(tenant: &str, user: &str) -> String {
-    let config =
-        auth::AuthConfig { mode: Mode::Hs256, hs256_secret: SecretString::from(SECRET), ..auth::AuthConfig::default() };
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let claims = Claims {
-        user: user.to_owned(),
-        tenant: Some(tenant.to_owned()),
-        roles: Vec::new(),
-        ttl: Duration::from_secs(3600),
-    };
-    auth::build(&config, "", Arc::new(SystemClock)).unwrap().sign(&claims, now).unwrap()
 }
 
 struct Client {

@@ -11,6 +11,7 @@
 //! `benches/flame.py`.
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
+//! `cargo bench -- directives` measures directives, signals and deliveries.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
 #![expect(
@@ -23,6 +24,7 @@
 
 mod answers;
 mod client;
+mod directives;
 mod fairness;
 mod figures;
 mod instructions;
@@ -67,6 +69,9 @@ async fn measure(names: &[&str]) {
     }
     if let ["fairness"] = names {
         return fairness::measure(&upstream).await;
+    }
+    if let ["directives"] = names {
+        return directives::measure(&upstream).await;
     }
     if let ["soak", minutes, idle, active] = names {
         let number = |word: &str| word.parse().unwrap();

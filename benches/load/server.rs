@@ -5,12 +5,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::routing::post;
+use secrecy::SecretString;
+use switchboard::agent::ports::clock::SystemClock;
+use switchboard::http::auth::{self, Claims, Mode};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
@@ -19,7 +23,7 @@ use crate::tls::Wire;
 use crate::upstream::Upstream;
 
 /// The shared secret of the bench's tokens.
-pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 const PROFILE: &str = r#"id = "bench"
 context_type = "bench"
@@ -192,6 +196,20 @@ pub fn cpu_of(pid: u32) -> f64 {
         stat.split(' ').next()?.parse().ok()
     };
     tasks.filter_map(|task| of_task(task.unwrap())).sum::<f64>() / 1e9
+}
+
+/// A token for a user with these roles.
+pub fn token(tenant: &str, user: &str, roles: &[&str]) -> String {
+    let config =
+        auth::AuthConfig { mode: Mode::Hs256, hs256_secret: SecretString::from(SECRET), ..auth::AuthConfig::default() };
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let claims = Claims {
+        user: user.to_owned(),
+        tenant: Some(tenant.to_owned()),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        ttl: Duration::from_secs(3600),
+    };
+    auth::build(&config, "", Arc::new(SystemClock)).unwrap().sign(&claims, now).unwrap()
 }
 
 /// The bench's profile and its one tool.
