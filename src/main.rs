@@ -20,6 +20,7 @@ use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::http::description::{self, Version};
 use switchboard::probe::{self, Report};
 use switchboard::store;
+use switchboard::tools::backend::probe::{self as backend, BackendReport};
 use switchboard::tools::mcp;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
@@ -184,15 +185,21 @@ fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCod
     if !args.probe {
         return ExitCode::SUCCESS;
     }
-    let reports = runtime.block_on(app::probe(&config.llm, models, Duration::from_secs(args.probe_timeout)));
-    if reports.is_empty() {
-        say("there is no model to probe: the built-in demo model answers");
-        return ExitCode::SUCCESS;
+    let limit = Duration::from_secs(args.probe_timeout);
+    let both =
+        async { tokio::join!(app::probe_models(&config.llm, models, limit), app::probe_backends(config, limit)) };
+    let (of_models, of_backends) = match runtime.block_on(both) {
+        (of_models, Ok(of_backends)) => (of_models, of_backends),
+        (_, Err(error)) => return failed(&Causes(&error).to_string()),
+    };
+    match of_models.is_empty() {
+        true => say("there is no model to probe: the built-in demo model answers"),
+        false => probe::table(&of_models).iter().for_each(|line| say(line)),
     }
-    for line in probe::table(&reports) {
-        say(&line);
+    if !of_backends.is_empty() {
+        backend::table(&of_backends).iter().for_each(|line| say(line));
     }
-    match reports.iter().all(Report::is_good) {
+    match of_models.iter().all(Report::is_good) && of_backends.iter().all(BackendReport::is_good) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }

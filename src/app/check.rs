@@ -1,4 +1,4 @@
-//! Checks of a configuration without serving it: its mistakes, and what its models really do.
+//! Checks of a configuration without serving it: its mistakes, and what its models and backends really do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,8 @@ use crate::config::{BackendMode, Config};
 use crate::llm::{self, Vendor, VendorConfig};
 use crate::probe::{self, Report};
 use crate::store;
+use crate::tools::backend::Backends;
+use crate::tools::backend::probe::BackendReport;
 
 /// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file
 /// or a request. When it is all good: the models that may be called, each with the options of its profiles.
@@ -28,12 +30,11 @@ use crate::store;
 pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
     let in_memory = store::StoreConfig { url: "sqlite::memory:".to_owned(), ..store::StoreConfig::default() };
     let store = store::open(&in_memory, Arc::new(SystemClock), Arc::default()).await?;
-    let (backend_root, seed) = match config.backend.mode {
-        BackendMode::Http => (root_url("backend.base_url", &config.backend.base_url)?, Ok(())),
-        BackendMode::Demo => (root_url("backend.base_url", "http://localhost")?, demo::check(assets)),
+    let backends = all_backends(config)?;
+    let seed = match config.backend.mode {
+        BackendMode::Http => Ok(()),
+        BackendMode::Demo => demo::check(assets),
     };
-    let intake = Intake::new(Memory::new(config.limits.memory_bytes));
-    let backends = backends(config, backend_root, &intake)?;
     let of_process = ("", &Bell::default());
     let tools = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process);
     let profiles = tools.and_then(|Tools { profiles, .. }| {
@@ -47,6 +48,16 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
         }
         (seed, profiles) => seed.and(profiles),
     }
+}
+
+/// The backends of `config`, in place of the demo's one that nobody serves.
+fn all_backends(config: &Config) -> Result<Backends, StartError> {
+    let root = match config.backend.mode {
+        BackendMode::Http => &config.backend.base_url,
+        BackendMode::Demo => "http://localhost",
+    };
+    let root = root_url("backend.base_url", root)?;
+    backends(config, root, &Intake::new(Memory::new(config.limits.memory_bytes)))
 }
 
 /// Each model of the profiles by itself, with each set of its options; limits of answers make no difference to that.
@@ -76,7 +87,7 @@ fn choices(config: &Config, profiles: &Profiles) -> Vec<ModelChoice> {
 
 /// The probes of the models of `choices`, and those of providers that no profile uses yet: all at once, each for at
 /// most `limit`. The demo model needs no probe.
-pub async fn probe(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
+pub async fn probe_models(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>, limit: Duration) -> Vec<Report> {
     choices.retain(|choice| choice.models.iter().all(|origin| origin.provider != llm::DEMO));
     let mut unknown = Vec::new();
     let mut names: Vec<&str> = Vendor::ALL.into_iter().map(Vendor::name).collect();
@@ -103,4 +114,21 @@ pub async fn probe(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>, limit
     let mut reports = futures::future::join_all(probes).await;
     reports.extend(unknown);
     reports
+}
+
+/// The probes of all backends, each for at most `limit`, all at once. The demo's needs none.
+///
+/// # Errors
+/// See [`StartError`].
+pub async fn probe_backends(config: &Config, limit: Duration) -> Result<Vec<BackendReport>, StartError> {
+    let Backends { main, named, services } = all_backends(config)?;
+    let has_main = config.backend.mode == BackendMode::Http;
+    let section = |name: &Option<String>| name.as_ref().map_or("backend".to_owned(), |name| format!("backends.{name}"));
+    let main = has_main.then(|| (section(&None), main));
+    let named = named.into_iter().map(|(name, backend)| (section(&Some(name)), backend));
+    let services = services.into_iter().filter(|(name, _)| has_main || name.is_some());
+    let services = services.map(|(name, backend)| (format!("{}.service", section(&name)), backend));
+    let probes = main.into_iter().chain(named).chain(services);
+    let probes = probes.map(async |(name, backend)| backend.probe(name, limit).await);
+    Ok(futures::future::join_all(probes).await)
 }

@@ -62,7 +62,7 @@ use parts::{Tools, backends, default_models, listen, none_if_zero, root_url, rou
 use ready::Ready;
 
 pub use audit::{AuditError, Verified, export_audit, verify_audit};
-pub use check::{check, probe};
+pub use check::{check, probe_backends, probe_models};
 
 /// The product, listening and ready to serve.
 pub struct App {

@@ -62,6 +62,11 @@ impl Access {
         Ok(access)
     }
 
+    /// Whose credentials a request has.
+    pub(super) fn credentials(&self) -> Credentials {
+        self.credentials
+    }
+
     /// Whether a request has its caller's own token.
     pub(super) fn is_of_caller(&self) -> bool {
         self.credentials == Credentials::Caller
@@ -128,6 +133,7 @@ impl Access {
 }
 
 /// What a request has: something of its caller, or a token that was given for them.
+#[derive(Default)]
 pub(super) struct Presented<'c> {
     token: Option<&'c Bearer>,
     cookie: Option<&'c Bearer>,

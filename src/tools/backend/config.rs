@@ -96,6 +96,17 @@ pub(super) enum Grant {
 }
 
 impl Credentials {
+    /// As they stand in the settings.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::None => "none",
+            Self::Static => "static",
+            Self::ClientCredentials => "client_credentials",
+            Self::TokenExchange => "token_exchange",
+        }
+    }
+
     /// How the tokens are asked for, where an issuer gives them.
     pub(super) fn grant(self) -> Option<Grant> {
         match self {

@@ -9,6 +9,7 @@ mod config;
 mod error;
 mod frames;
 mod issued;
+pub mod probe;
 mod request;
 mod secrets;
 mod service;

@@ -182,3 +182,70 @@ fn mistakes_come_before_any_probe() {
         assert_eq!(folder.run(args, &[]).code, 2, "{args:?}");
     }
 }
+
+/// A token that is given here.
+const GIVEN: &str = "given-canary-0123456789";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_backend_is_asked_once_with_credentials_of_the_settings() {
+    let backends = Upstream::choosing(|request| {
+        let json = |status, body: serde_json::Value| Answer::status(status, "application/json", body.to_string());
+        let presented = request.header("authorization");
+        Some(match (request.path.as_str(), presented) {
+            ("/tokens/good", _) => json(200, json!({"access_token": GIVEN, "token_type": "Bearer", "expires_in": 60})),
+            ("/tokens/bad", _) => json(401, json!({"error": "invalid_client"})),
+            ("/granted", Some(token)) if token == format!("Bearer {GIVEN}") => json(200, json!({})),
+            ("/taken", Some(token)) if token == format!("Bearer {KEY}") => json(204, json!(null)),
+            ("/main" | "/exchanged" | "/open", None) => json(404, json!({})),
+            (_, _) => json(401, json!({"said": presented})),
+        })
+    })
+    .await;
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let folder = Folder::new();
+    let url = backends.url();
+    let issued = |name: &str, grant: &str, issuer: &str, scope: &str| {
+        format!(
+            "[backends.{name}]\nbase_url = \"{url}/{name}\"\ncredentials = \"{grant}\"\nclient_id = \"us\"
+             client_secret = \"{KEY}\"\ntoken_url = \"{url}/tokens/{issuer}\"\nscope = \"{scope}\"\n"
+        )
+    };
+    let of_settings = |name: &str, at: &str| {
+        format!("[backends.{name}]\nbase_url = \"{at}\"\ncredentials = \"static\"\napi_key = \"{KEY}\"\n")
+    };
+    let sections = [
+        format!("[backend]\nmode = \"http\"\nbase_url = \"{url}/main\"\n"),
+        "[backend.service]\nmode = \"token\"\ntoken = \"other-canary-0123456789\"\n".to_owned(),
+        of_settings("away", &format!("http://{nobody}")),
+        issued("exchanged", "token_exchange", "good", ""),
+        issued("granted", "client_credentials", "good", ""),
+        issued("of-tenant", "client_credentials", "good", "of:{tenant}"),
+        format!("[backends.open]\nbase_url = \"{url}/open\"\ncredentials = \"none\"\n"),
+        of_settings("taken", &format!("{url}/taken")),
+        issued("ungranted", "client_credentials", "bad", ""),
+    ];
+    folder.write("config/default.toml", &sections.concat());
+    let ended = folder.run(&["check-config", "--probe", "--probe-timeout", "5"], &[]);
+    let expected = [
+        "there is no model to probe: the built-in demo model answers",
+        "backend credentials answers token accepted",
+        "backend caller yes ? ?",
+        "backends.away static no ? ? the backend could not be reached",
+        "backends.exchanged token_exchange yes ? ?",
+        "backends.granted client_credentials yes yes yes",
+        "backends.of-tenant client_credentials yes ? ? a token is given for a tenant alone",
+        "backends.open none yes ? ?",
+        "backends.taken static yes ? yes",
+        "backends.ungranted client_credentials yes no ? its issuer refused one (HTTP 401)",
+        "backend.service static yes ? no HTTP 401",
+    ];
+    let found = table(&ended);
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (line, start) in found.iter().zip(expected) {
+        assert!(line.starts_with(start), "{line}\n{start}");
+    }
+    assert_eq!(ended.code, 1);
+    assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
+    let asked = backends.requests().into_iter().filter(|request| !request.path.starts_with("/tokens/"));
+    assert_eq!(asked.filter(|request| request.method == "GET").count(), 8);
+}
