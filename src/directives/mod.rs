@@ -22,11 +22,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::json;
 use tokio::sync::{Notify, broadcast};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::agent::ports::audit::sha256;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::directive_queue::DirectiveQueue;
 use crate::agent::ports::directives::{
@@ -242,7 +244,9 @@ impl DirectiveDesk for Desk {
             return Err(AskError::ForAnother);
         }
         let prepared = self.0.commands.prepare(name, payload, caller).await.map_err(AskError::BadPayload)?;
-        let key = key.map(RequestKey::Client);
+        // What was asked, not what it was completed to: a default may be another one by the time it is asked again.
+        let asked = sha256(&json!([name, payload, scheduled_at_ms]).to_string());
+        let key = key.map(|key| RequestKey::Client { key, asked });
         let wanted = Wanted { name, prepared, correlation, call: None, is_approved: false, key, scheduled_at_ms };
         self.0.keep(wanted, caller).await
     }

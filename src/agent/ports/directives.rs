@@ -191,8 +191,13 @@ pub struct Wanted<'a> {
 /// The key of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestKey {
-    /// A client's own.
-    Client(String),
+    /// A client's own, with the digest of what it came with: another request does not have the same key.
+    Client {
+        /// The key.
+        key: String,
+        /// SHA-256, in hex, of what was asked.
+        asked: String,
+    },
     /// That of a model's call.
     Call(String),
 }
@@ -201,8 +206,16 @@ impl RequestKey {
     /// The key by which it is found; one kind is never another.
     pub fn as_kept(&self) -> String {
         match self {
-            Self::Client(key) => format!("client {key}"),
+            Self::Client { key, .. } => format!("client {key}"),
             Self::Call(key) => format!("call {key}"),
+        }
+    }
+
+    /// The digest of what it came with; a call is its key.
+    pub fn asked(&self) -> &str {
+        match self {
+            Self::Client { asked, .. } => asked,
+            Self::Call(_) => "",
         }
     }
 }

@@ -46,7 +46,7 @@ fn rule(consent: Consent) -> CommandRule {
 }
 
 /// What may be asked for in one way or another.
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 struct Ask<'a> {
     key: Option<&'a str>,
     intent: Option<&'a str>,
@@ -72,7 +72,7 @@ async fn ask(
         correlation: "run".to_owned(),
         call: None,
         is_approved: false,
-        key: key.map(|key| RequestKey::Client(key.to_owned())),
+        key: key.map(|key| RequestKey::Client { key: key.to_owned(), asked: note.to_owned() }),
         scheduled_at_ms: None,
     };
     let limits = LiveLimits { per_user: 0, per_tenant: 0 };
@@ -161,6 +161,9 @@ pub async fn of_many_requests_at_once_with_one_key_or_intent_one_is_kept(databas
     assert_eq!(meant.iter().filter(|asked| asked.created).count(), 1);
     let apart = ask(&*store, &caller("umbrella/ann", &[]), &rule, Ask { intent: Some("i"), ..Ask::default() }).await;
     assert!(apart.unwrap().created, "another tenant's intent is another one");
+    let seen = Ask { key: Some("seen"), intent: Some("i"), note: "" };
+    let asked = ask(&*store, &callers[2], &rule, seen).await.unwrap();
+    assert_eq!((asked.created, asked.directive.id), (false, meant[0].directive.id));
     // What is over is no longer the same intent, and cannot run again beside a live one.
     for claimed in claim(&*store, "p", Due::Now, 9).await {
         store.begin_attempt(claimed.fence, 60_000).await.unwrap();
@@ -169,6 +172,11 @@ pub async fn of_many_requests_at_once_with_one_key_or_intent_one_is_kept(databas
     }
     let next = ask(&*store, &callers[1], &rule, Ask { intent: Some("i"), ..Ask::default() }).await.unwrap();
     assert!(next.created);
+    // A key stands for the one that it has met.
+    let again = ask(&*store, &callers[2], &rule, seen).await.unwrap();
+    assert_eq!((again.created, again.directive.id), (false, meant[0].directive.id));
+    let other = ask(&*store, &callers[2], &rule, Ask { note: "other", ..seen }).await;
+    assert!(matches!(other, Err(RequestError::KeyMismatch)), "{other:?}");
     let id = meant[0].directive.id;
     let rerun = store.change_directive(&callers[0], id, ALL, Change::Rerun).await;
     assert!(matches!(rerun, Err(ChangeError::NotRerunnable)), "{rerun:?}");

@@ -132,6 +132,8 @@ impl SqlStore {
                 directive.status = DirectiveStatus::Requested;
                 directive.max_attempts = directive.attempt.saturating_add(1);
                 (directive.due_at_ms, directive.completed_at_ms) = (now, None);
+                // What went wrong is in its history; this attempt has gone wrong in nothing yet.
+                directive.error = None;
                 Told::new("rerun", &by)
             }
         };

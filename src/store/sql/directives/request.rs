@@ -26,15 +26,14 @@ impl SqlStore {
         if let Some(name) = a_secret(&wanted.prepared.payload) {
             return Err(Undone::Refused(RequestError::Secret(name)));
         }
-        let request_key = wanted.key.as_ref().map(|key| sha256(&key.as_kept()));
-        let request_digest = sha256(&json!([rule.name.as_str(), wanted.prepared.payload]).to_string());
+        let request_key = wanted.key.as_ref().map(|key| (sha256(&key.as_kept()), key.asked().to_owned()));
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         // Whoever else requests one in this tenant waits until this one is kept, and finds it then.
         signals::hold_numbers(&mut transaction, &scope).await?;
-        if let Some(key) = &request_key
+        if let Some((key, asked)) = &request_key
             && let Some((known, came_with)) = of_key(&mut transaction, &scope, key).await?
         {
-            return match came_with == request_digest {
+            return match came_with == *asked {
                 true => Ok(Requested { directive: known, created: false }),
                 false => Err(Undone::Refused(RequestError::KeyMismatch)),
             };
@@ -42,6 +41,10 @@ impl SqlStore {
         if let Some(intent) = &wanted.prepared.intent
             && let Some(live) = of_intent(&mut transaction, &scope, rule, intent).await?
         {
+            // The key stands for that one from now on, also when it is over.
+            let mut batch = Batch::default();
+            note_key(&mut batch, &scope, request_key.as_ref(), live.id);
+            batch.commit(transaction).await?;
             return Ok(Requested { directive: live, created: false });
         }
         check_live(&mut transaction, &scope, limits).await?;
@@ -59,9 +62,9 @@ impl SqlStore {
         batch
             .say(
                 "INSERT INTO directives (id, tenant, user_id, name, status, runs_as, conversation, subject_type, subject_id,
-                     correlation, causation, request_key, request_digest, intent, max_attempts, due_at, role, digest,
-                     expires_at, created_at, updated_at, body)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21)",
+                     correlation, causation, intent, max_attempts, due_at, role, digest, expires_at, created_at, updated_at,
+                     body)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $19)",
             )
             .bind((directive.id.to_string(), &scope, directive.name.as_str(), directive.status.name()))
             .bind((directive.runs_as.name(), directive.conversation.as_ref().map(ConversationId::as_str)))
@@ -71,9 +74,10 @@ impl SqlStore {
                 storable(&directive.correlation),
                 directive.causation.as_deref().map(storable),
             ))
-            .bind((request_key, request_digest, intent, i64::from(directive.max_attempts), directive.due_at_ms))
+            .bind((intent, i64::from(directive.max_attempts), directive.due_at_ms))
             .bind((role, approval.map(|approval| approval.digest.as_str())))
             .bind((approval.map(|approval| approval.expires_at_ms), now, encode_body(&directive)?));
+        note_key(&mut batch, &scope, request_key.as_ref(), directive.id);
         tell(&mut batch, &self.subscriptions, &scope, &directive, Told::new("requested", &caller.owner.user))?;
         batch.commit(transaction).await?;
         Ok(Requested { directive, created: true })
@@ -117,7 +121,7 @@ fn directive(
         causation: call.map(|(call, _)| call.as_str().to_owned()),
         conversation: call.map(|(_, conversation)| conversation.clone()),
         idempotency_key: key.and_then(|key| match key {
-            RequestKey::Client(key) => Some(key),
+            RequestKey::Client { key, .. } => Some(key),
             RequestKey::Call(_) => None,
         }),
         attempt: 0,
@@ -134,7 +138,18 @@ fn directive(
     }
 }
 
-/// The owner's directive of that key, with the digest of the request that it came with.
+/// Adds that this key, which came with that digest, stands for a directive from now on.
+fn note_key(batch: &mut Batch, scope: &Scope, key: Option<&(String, String)>, id: DirectiveId) {
+    let Some((key, asked)) = key else { return };
+    batch
+        .say(
+            "INSERT INTO directive_keys (tenant, user_id, request_key, came_with, directive_id)
+             VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind((scope, key.as_str(), asked.as_str(), id.to_string()));
+}
+
+/// The directive for which the owner's key stands, with the digest of what it came with.
 async fn of_key(
     connection: &mut dyn Connection,
     scope: &Scope,
@@ -149,8 +164,10 @@ async fn of_key(
     let keyed: Option<Keyed> = query(concat!(
         "SELECT ",
         directive_columns!(),
-        ", COALESCE(request_digest, '') AS came_with FROM directives
-             WHERE tenant = $1 AND user_id = $2 AND request_key = $3"
+        ", came_with FROM directives JOIN (
+                 SELECT directive_id, came_with FROM directive_keys WHERE tenant = $1 AND user_id = $2 AND request_key = $3
+             ) known ON known.directive_id = directives.id
+             WHERE tenant = $1"
     ))
     .bind((scope, key))
     .fetch_optional(connection)
