@@ -1,5 +1,5 @@
-//! What directives and signals cost: from a request to its attempt at the backend, how many go through two processes, whether
-//! those that wait cost those that are due, signals with their deliveries, and what an idle process asks its database.
+//! What directives and signals cost: from a request to its attempt at the backend, what an idle process asks its database,
+//! how many go through two processes, signals with their deliveries, and whether those that wait cost those that are due.
 //!
 //! SQLite always; PostgreSQL where `SWITCHBOARD_TEST_POSTGRES_URL` names a server, in a new database that is left there.
 
@@ -29,7 +29,7 @@ const TOOL: &str = r#"[[tool]]
 name = "close_ticket"
 description = "Closes a ticket."
 samples = ["close it"]
-parameters = { type = "object", properties = { ticket = { type = "string", description = "Its id." } }, required = ["ticket"] }
+input_schema = { type = "object", properties = { ticket = { type = "string", description = "Its id." } }, required = ["ticket"] }
 request = { method = "POST", path = "/tickets" }
 result = { projection = "{ok: ok}" }
 [tool.directive]
@@ -71,10 +71,10 @@ pub async fn measure(upstream: &Upstream) {
     let first = start(upstream, &sink, &database);
     sent("PostgreSQL", &first, &sink).await;
     let second = start(upstream, &sink, &database);
+    idle(&database).await;
     through("of 10 tenants", [&first, &second], TENANTS, &sink).await;
     through("of one tenant", [&first, &second], 1, &sink).await;
     signals(&first, &sink).await;
-    idle(&database).await;
     drop(second);
     waiting(&first, &sink, &database).await;
 }
@@ -135,7 +135,8 @@ async fn signals(server: &Server, sink: &Sink) {
 async fn idle(database: &str) {
     let mut connection = PgConnection::connect(database).await.unwrap();
     let count = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    // What was done before is chained, and looks are far apart again.
+    tokio::time::sleep(Duration::from_secs(20)).await;
     let before: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
     tokio::time::sleep(IDLE).await;
     let after: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();

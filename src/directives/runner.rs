@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
+use super::attempt::{AGAIN, Ended};
 use super::config::ms;
 use super::{Directives, attempt, outcome};
-use crate::agent::ports::directive_queue::{Claimed, Claiming, Due};
+use crate::agent::ports::directive_queue::Due;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::causes::Causes;
 use crate::chat::ids::DirectiveId;
 
-/// How many are taken at once: one transaction for all of them.
-const TAKEN_AT_ONCE: u32 = 32;
+/// How many that others have left are ended in one transaction.
+const ENDED_AT_ONCE: u32 = 32;
 
 /// Between two looks for what others have left, and what is late.
-const KEEPING: Duration = Duration::from_secs(5);
+const KEEPING: Duration = Duration::from_secs(10);
 
 /// How often one look tidies at most: what is left waits for the next one.
 const ROUNDS: u32 = 20;
@@ -28,47 +29,42 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Before the next look where the store has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// Takes what is due, as much as may be carried out at once, until the process stops.
+/// Carries out what is due, as much at once as the settings say, until the process stops and nothing is under way any more.
+/// While one transaction is under way others end: what has ended is kept together, and as much is taken together.
 pub(super) async fn run(directives: Arc<Directives>) {
-    let workers = Arc::new(Semaphore::new(directives.settings.workers.max(1) as usize));
+    let most = directives.settings.workers.max(1);
+    let (mut sending, mut ended): (JoinSet<Ended>, Vec<Ended>) = (JoinSet::new(), Vec::new());
     loop {
-        let Ok(first) = workers.clone().acquire_owned().await else { return };
-        if directives.stopping.is_cancelled() {
-            return;
-        }
-        let free = u32::try_from(workers.available_permits()).unwrap_or(0).saturating_add(1);
-        let taken = match claim(&directives, Due::Now, free.min(TAKEN_AT_ONCE)).await {
-            Ok(taken) => taken,
+        let stops = directives.stopping.is_cancelled();
+        let under_way = u32::try_from(sending.len() + ended.len()).unwrap_or(u32::MAX);
+        let free = if stops { 0 } else { most.saturating_sub(under_way) };
+        let mut pause = directives.settings.poll;
+        match if free > 0 { attempt::take(&directives, Due::Now, free).await } else { Ok(Vec::new()) } {
+            Ok(taken) => {
+                for claimed in taken {
+                    let directives = directives.clone();
+                    sending.spawn(async move { attempt::send(&directives, claimed, None).await });
+                }
+            }
             Err(error) => {
                 tracing::error!(error = %Causes(&error), "directives are not seen to");
-                let _ = timeout(AFTER_FAILURE, directives.stopping.cancelled()).await;
-                continue;
+                pause = AFTER_FAILURE;
             }
-        };
-        if taken.is_empty() {
-            drop(first);
-            tokio::select! {
-                () = directives.wake.notified() => {}
-                () = sleep(directives.settings.poll) => {}
-                () = directives.stopping.cancelled() => return,
-            }
-            continue;
         }
-        let mut first = Some(first);
-        for claimed in taken {
-            let permit = match first.take() {
-                Some(permit) => permit,
-                None => match workers.clone().acquire_owned().await {
-                    Ok(permit) => permit,
-                    Err(_) => return,
-                },
-            };
-            let directives_of_task = directives.clone();
-            directives.attempts.spawn(async move {
-                attempt::make(&directives_of_task, claimed, None).await;
-                drop(permit);
-            });
+        if stops && sending.is_empty() && ended.is_empty() {
+            return;
         }
+        if !ended.is_empty() {
+            pause = AGAIN;
+        }
+        tokio::select! {
+            Some(one) = sending.join_next() => ended.extend(one),
+            () = directives.wake.notified(), if free > 0 => {}
+            () = sleep(pause) => {}
+            () = directives.stopping.cancelled(), if !stops => {}
+        }
+        ended.extend(std::iter::from_fn(|| sending.try_join_next()).flatten());
+        ended = attempt::keep(&directives, ended).await;
     }
 }
 
@@ -105,9 +101,15 @@ pub(super) async fn tidy(directives: Arc<Directives>) {
 }
 
 async fn chores(directives: &Directives) -> Result<(), StoreError> {
-    for claimed in claim(directives, Due::Abandoned, TAKEN_AT_ONCE).await? {
-        let settlement = outcome::of_abandoned(&claimed, directives.commands.rule(claimed.directive.name.as_str()));
-        attempt::settle(directives, &claimed, &settlement, Duration::ZERO).await;
+    let abandoned = attempt::take(directives, Due::Abandoned, ENDED_AT_ONCE).await?;
+    let ended = abandoned.into_iter().map(|claimed| {
+        let rule = directives.commands.rule(claimed.directive.name.as_str());
+        let settlement = outcome::of_abandoned(&claimed, rule);
+        Ended::once(claimed, settlement)
+    });
+    let ended: Vec<Ended> = ended.collect();
+    if !ended.is_empty() {
+        attempt::keep(directives, ended).await;
         directives.wake.notify_one();
     }
     let mut rounds = 0;
@@ -115,10 +117,4 @@ async fn chores(directives: &Directives) -> Result<(), StoreError> {
         rounds += 1;
     }
     Ok(())
-}
-
-async fn claim(directives: &Directives, what: Due, most: u32) -> Result<Vec<Claimed>, StoreError> {
-    let (process, lease_ms) = (directives.process.as_str(), ms(directives.settings.lease));
-    let claiming = Claiming { process, lease_ms, most, what, names: directives.commands.names() };
-    directives.queue.claim_directives(claiming).await
 }

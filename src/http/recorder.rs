@@ -18,8 +18,11 @@ use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, Fact, TOKENS};
 use crate::chat::causes::Causes;
 
-/// Between two looks: a line is chained within a second or two.
+/// Between two looks.
 const BEAT: Duration = Duration::from_secs(1);
+
+/// The longest time between two looks while there is nothing: a line is chained within so long.
+const LONGEST_BEAT: Duration = Duration::from_secs(8);
 
 /// Between two lines of one reason: five minutes.
 const LINE_INTERVAL: Duration = Duration::from_secs(300);
@@ -53,6 +56,12 @@ struct Refused {
     last_line: Option<Instant>,
 }
 
+/// What a look has chained.
+pub(super) enum Found {
+    Nothing,
+    Lines,
+}
+
 impl Recorder {
     /// One that writes to `audit`, and sends its lines to `sink`.
     pub fn new(audit: Arc<dyn AuditStore>, sink: Option<Arc<dyn AuditSink>>) -> Arc<Self> {
@@ -64,9 +73,14 @@ impl Recorder {
     pub fn start(self: &Arc<Self>) {
         let recorder = self.clone();
         self.tasks.spawn(async move {
-            let mut is_failing = false;
-            while recorder.stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
-                let failed = recorder.look(LINE_INTERVAL).await.err();
+            let (mut is_failing, mut beat) = (false, BEAT);
+            while recorder.stop.run_until_cancelled(tokio::time::sleep(beat)).await.is_some() {
+                let looked = recorder.look(LINE_INTERVAL).await;
+                beat = match looked {
+                    Ok(Found::Nothing) => (beat * 2).min(LONGEST_BEAT),
+                    Ok(Found::Lines) | Err(_) => BEAT,
+                };
+                let failed = looked.err();
                 match (&failed, is_failing) {
                     (Some(error), false) => tracing::error!(error = %Causes(error), "the audit record is not chained"),
                     (None, true) => tracing::info!("the audit record is chained again"),
@@ -133,7 +147,7 @@ impl Recorder {
         of_reason.count = of_reason.count.saturating_add(1);
     }
 
-    async fn look(&self, interval: Duration) -> Result<(), StoreError> {
+    async fn look(&self, interval: Duration) -> Result<Found, StoreError> {
         for (reason, count) in self.due(interval) {
             let fact = Fact { reason: Some(reason.to_owned()), count, ..Fact::new(Act::TokenRefused, "", "") };
             if let Err(error) = self.audit.note(TOKENS, fact).await {
@@ -148,14 +162,16 @@ impl Recorder {
     ///
     /// # Errors
     /// When it could not be done.
-    pub(super) async fn seal(&self) -> Result<(), StoreError> {
+    pub(super) async fn seal(&self) -> Result<Found, StoreError> {
         let _sealing = self.sealing.lock().await;
+        let mut found = Found::Nothing;
         for _ in 0..SEALED_AT_ONCE {
             if self.audit.seal().await?.is_empty() {
                 break;
             }
+            found = Found::Lines;
         }
-        Ok(())
+        Ok(found)
     }
 
     /// The reasons that are due for a line, with how many tokens it tells of.

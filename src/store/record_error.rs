@@ -41,6 +41,9 @@ pub(super) enum RecordError {
     /// A directive or a signal does not read back.
     #[error("a stored directive or signal is none")]
     Directive,
+    /// A signal gets its number in a transaction that holds those of its tenant.
+    #[error("the numbers of the tenant's signals are not held")]
+    Numbers,
     /// An id inside is none.
     #[error("a stored id is none")]
     Id(#[from] InvalidId),

@@ -18,13 +18,14 @@ use std::time::Duration;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery};
+use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery, EndedDelivery};
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339;
 use crate::chat::signal::{Signal, Subject};
@@ -32,8 +33,14 @@ pub use config::{SignalsConfig, SubscriberConfig};
 use resolve::Public;
 use sign::Keys;
 
-/// Between two looks for what is due: a new signal rings before.
-const LOOK: Duration = Duration::from_secs(2);
+/// Between two looks for what others have left: new signals ring before, and what is to be sent again here is remembered.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// Before the next look where the store has failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// How much later it looks than the database would have it, which told its own time before.
+const SKEW: Duration = Duration::from_millis(20);
 
 /// Attempts to one subscriber at once.
 const AT_ONCE: usize = 16;
@@ -62,7 +69,6 @@ struct Subscriber {
     http: reqwest::Client,
     timeout: Duration,
     max_attempts: u32,
-    slots: Arc<Semaphore>,
 }
 
 impl Webhooks {
@@ -100,51 +106,62 @@ impl Webhooks {
         self.tasks.wait().await;
     }
 
-    /// Delivers to one subscriber what is due.
+    /// Delivers to one subscriber what is due, until the process stops and nothing is under way any more. While one
+    /// transaction is under way others end: what has ended is kept together, and as much is taken together.
     async fn serve(self: Arc<Self>, subscriber: Arc<Subscriber>, mut bell: watch::Receiver<()>) {
         let lease_ms = ms(subscriber.timeout.saturating_add(MARGIN));
+        let (mut sending, mut next): (JoinSet<EndedDelivery>, Option<Instant>) = (JoinSet::new(), None);
         loop {
             bell.mark_unchanged();
-            let Ok(first) = subscriber.slots.clone().acquire_owned().await else { return };
-            if self.stopping.is_cancelled() {
+            let stops = self.stopping.is_cancelled();
+            let free = if stops { 0 } else { AT_ONCE.saturating_sub(sending.len()) };
+            next = next.filter(|at| *at > Instant::now());
+            let mut pause = next.map_or(LOOK, |at| at.duration_since(Instant::now()).min(LOOK));
+            let due = match u32::try_from(free).unwrap_or(0) {
+                0 => Vec::new(),
+                most => match self.store.claim_deliveries(&subscriber.name, lease_ms, most).await {
+                    Ok(due) => due,
+                    Err(error) => {
+                        tracing::error!(error = %Causes(&error), "deliveries are not seen to");
+                        pause = AFTER_FAILURE;
+                        Vec::new()
+                    }
+                },
+            };
+            for one in due {
+                let (webhooks, subscriber) = (self.clone(), subscriber.clone());
+                sending.spawn(async move { webhooks.deliver(&subscriber, one).await });
+            }
+            if stops && sending.is_empty() {
                 return;
             }
-            let free = u32::try_from(subscriber.slots.available_permits()).unwrap_or(0).saturating_add(1);
-            let due = match self.store.claim_deliveries(&[&subscriber.name], lease_ms, free).await {
-                Ok(due) => due,
-                Err(error) => {
-                    tracing::error!(error = %Causes(&error), "deliveries are not seen to");
-                    Vec::new()
-                }
-            };
-            if due.is_empty() {
-                drop(first);
-                tokio::select! {
-                    rung = bell.changed() => if rung.is_err() { sleep(LOOK).await },
-                    () = sleep(LOOK) => {}
-                    () = self.stopping.cancelled() => return,
-                }
+            let mut ended = Vec::new();
+            tokio::select! {
+                Some(one) = sending.join_next() => ended.extend(one),
+                // Whoever rings is there as long as the process.
+                Ok(()) = bell.changed(), if free > 0 => {}
+                () = sleep(pause) => {}
+                () = self.stopping.cancelled(), if !stops => {}
+            }
+            ended.extend(std::iter::from_fn(|| sending.try_join_next()).flatten());
+            if ended.is_empty() {
                 continue;
             }
-            let mut first = Some(first);
-            for one in due {
-                let slot = match first.take() {
-                    Some(slot) => slot,
-                    None => match subscriber.slots.clone().acquire_owned().await {
-                        Ok(slot) => slot,
-                        Err(_) => return,
-                    },
-                };
-                let (webhooks, subscriber) = (self.clone(), subscriber.clone());
-                self.tasks.spawn(async move {
-                    webhooks.deliver(&subscriber, one).await;
-                    drop(slot);
-                });
+            if let Err(error) = self.store.settle_deliveries(&ended).await {
+                // Their claims end, and they are sent once more.
+                let (subscriber, deliveries) = (&subscriber.name, ended.len());
+                tracing::error!(subscriber, deliveries, error = %Causes(&error), "what became of deliveries is not kept");
+            }
+            for EndedDelivery { outcome, .. } in &ended {
+                if let Delivered::Later { in_ms, .. } = outcome {
+                    let at = Instant::now() + Duration::from_millis(in_ms.unsigned_abs()) + SKEW;
+                    next = Some(next.map_or(at, |next| next.min(at)));
+                }
             }
         }
     }
 
-    async fn deliver(&self, subscriber: &Subscriber, due: DueDelivery) {
+    async fn deliver(&self, subscriber: &Subscriber, due: DueDelivery) -> EndedDelivery {
         let sent = subscriber.send(&due, self.clock.now_ms() / 1000).await;
         let attempts = due.attempts.saturating_add(1);
         let outcome = match sent {
@@ -156,10 +173,7 @@ impl Webhooks {
         if let Delivered::Dead { error, .. } = &outcome {
             tracing::warn!(delivery.id = %due.id, subscriber = subscriber.name, error, "delivery given up");
         }
-        if let Err(error) = self.store.settle_delivery(due.id, due.token, &outcome).await {
-            // Its claim ends, and it is sent once more.
-            tracing::error!(delivery.id = %due.id, error = %Causes(&error), "what became of a delivery is not kept");
-        }
+        EndedDelivery { id: due.id, token: due.token, outcome }
     }
 
     /// The outcome of an attempt that was not taken.
@@ -209,9 +223,8 @@ impl Subscriber {
         }
         let secrets = [&config.secret, &config.previous_secret];
         let keys = Keys::new(secrets.into_iter().filter_map(config::key_of));
-        let (name, slots) = (name.to_owned(), Arc::new(Semaphore::new(AT_ONCE)));
-        let (http, max_attempts) = (builder.build()?, config.max_attempts);
-        Ok(Some(Self { name, url, keys, http, timeout, max_attempts, slots }))
+        let (name, http, max_attempts) = (name.to_owned(), builder.build()?, config.max_attempts);
+        Ok(Some(Self { name, url, keys, http, timeout, max_attempts }))
     }
 
     /// The status of the answer.

@@ -21,17 +21,18 @@ pub trait DirectiveQueue: Send + Sync {
     /// When it could not be committed.
     async fn claim_directives(&self, claiming: Claiming<'_>) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Notes that the bytes of an attempt go out now.
+    /// Notes that the bytes of these attempts go out now; those of which they may. Where a claim is over or another's,
+    /// nothing may be sent.
     ///
     /// # Errors
-    /// [`FenceError::Lost`] where the claim is over or another's: then nothing may be sent.
-    async fn begin_attempt(&self, fence: Fence, lease_ms: i64) -> Result<(), FenceError>;
+    /// When it could not be committed: then nothing may be sent at all.
+    async fn begin_attempts(&self, fences: &[Fence], lease_ms: i64) -> Result<Vec<Fence>, StoreError>;
 
-    /// Ends an attempt.
+    /// Ends attempts, all of them or none; the directives as they are now, but for those that somebody else has ended.
     ///
     /// # Errors
-    /// [`FenceError::Lost`] where somebody else has ended it.
-    async fn settle_attempt(&self, fence: Fence, settlement: &Settlement) -> Result<Directive, FenceError>;
+    /// When it could not be committed.
+    async fn settle_attempts(&self, ended: &[(Fence, &Settlement)]) -> Result<Vec<Directive>, StoreError>;
 
     /// Gives these claims of this process another lease, from now on.
     ///
@@ -92,17 +93,6 @@ pub struct Fence {
     pub id: DirectiveId,
     /// Grows with each claim.
     pub token: i64,
-}
-
-/// Why an attempt did not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum FenceError {
-    /// The claim is over.
-    #[error("somebody else has this directive by now")]
-    Lost,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// How an attempt ended.

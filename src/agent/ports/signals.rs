@@ -42,22 +42,22 @@ pub trait SignalStore: Send + Sync {
 /// Keeps what has to be delivered.
 #[async_trait]
 pub trait DeliveryStore: Send + Sync {
-    /// Takes what is due for these subscribers, oldest first, so that nobody else does while the lease lasts.
+    /// Takes what is due for a subscriber, oldest first, so that nobody else does while the lease lasts.
     ///
     /// # Errors
     /// When it could not be committed.
     async fn claim_deliveries(
         &self,
-        subscribers: &[&str],
+        subscriber: &str,
         lease_ms: i64,
         most: u32,
     ) -> Result<Vec<DueDelivery>, StoreError>;
 
-    /// Ends an attempt; whether it was still the holder's to end.
+    /// Ends attempts, of which those count that are still their holder's to end.
     ///
     /// # Errors
     /// When it could not be committed.
-    async fn settle_delivery(&self, id: DeliveryId, token: i64, outcome: &Delivered) -> Result<bool, StoreError>;
+    async fn settle_deliveries(&self, ended: &[EndedDelivery]) -> Result<(), StoreError>;
 
     /// A page of the deliveries of the caller's tenant, newest first.
     ///
@@ -163,14 +163,23 @@ pub struct DueDelivery {
     pub id: DeliveryId,
     /// What proves that it was taken.
     pub token: i64,
-    /// To whom.
-    pub subscriber: String,
     /// Attempts before this one.
     pub attempts: u32,
     /// The tenant, as tokens name it.
     pub tenant: Option<String>,
     /// The signal.
     pub signal: Signal,
+}
+
+/// An attempt that is over.
+#[derive(Debug)]
+pub struct EndedDelivery {
+    /// The delivery.
+    pub id: DeliveryId,
+    /// What proves that it was taken.
+    pub token: i64,
+    /// What came of it.
+    pub outcome: Delivered,
 }
 
 /// What came of an attempt to deliver.

@@ -6,7 +6,9 @@ use super::SqlStore;
 use super::pages::page;
 use super::signals::{SignalRow, signal_columns};
 use crate::agent::ports::pages::{Cursor, Page};
-use crate::agent::ports::signals::{Delivered, Delivery, DeliveryFilter, DeliveryStatus, DeliveryStore, DueDelivery};
+use crate::agent::ports::signals::{
+    Delivered, Delivery, DeliveryFilter, DeliveryStatus, DeliveryStore, DueDelivery, EndedDelivery,
+};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{DeliveryId, SignalId};
@@ -25,15 +27,15 @@ const ERROR_BYTES: usize = 500;
 impl DeliveryStore for SqlStore {
     async fn claim_deliveries(
         &self,
-        subscribers: &[&str],
+        subscriber: &str,
         lease_ms: i64,
         most: u32,
     ) -> Result<Vec<DueDelivery>, StoreError> {
-        attempt("take deliveries", self.try_claim_deliveries(subscribers, lease_ms, most)).await
+        attempt("take deliveries", self.try_claim_deliveries(subscriber, lease_ms, most)).await
     }
 
-    async fn settle_delivery(&self, id: DeliveryId, token: i64, outcome: &Delivered) -> Result<bool, StoreError> {
-        attempt("end a delivery", self.try_settle_delivery(id, token, outcome)).await
+    async fn settle_deliveries(&self, ended: &[EndedDelivery]) -> Result<(), StoreError> {
+        attempt("end deliveries", self.try_settle_deliveries(ended)).await
     }
 
     async fn deliveries(&self, owner: &Owner, filter: &DeliveryFilter) -> Result<Page<Delivery>, StoreError> {
@@ -54,7 +56,6 @@ impl DeliveryStore for SqlStore {
 struct DueRow {
     delivery: String,
     tenant: String,
-    subscriber: String,
     attempts: i64,
     token: i64,
     #[sqlx(flatten)]
@@ -80,16 +81,16 @@ struct Row {
 impl SqlStore {
     async fn try_claim_deliveries(
         &self,
-        subscribers: &[&str],
+        subscriber: &str,
         lease_ms: i64,
         most: u32,
     ) -> Result<Vec<DueDelivery>, Fault> {
-        let names = serde_json::to_string(subscribers).map_err(RecordError::json("list"))?;
         let is_any: Option<String> = query(
-            "SELECT id FROM deliveries WHERE status = 'pending' AND subscriber @one_of($1) AND due_at <= @now
-                 AND COALESCE(lease_until, 0) <= @now LIMIT 1",
+            "SELECT id FROM deliveries WHERE status = 'pending' AND subscriber = $1 AND due_at <= @now
+                 AND COALESCE(lease_until, 0) <= @now
+                 ORDER BY due_at LIMIT 1",
         )
-        .bind(&names)
+        .bind(subscriber)
         .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
         .await?;
         if is_any.is_none() {
@@ -99,16 +100,16 @@ impl SqlStore {
         let taken: Vec<String> = query(
             "UPDATE deliveries SET lease_until = @now + $2, token = token + 1
              WHERE id IN (SELECT id FROM deliveries
-                 WHERE status = 'pending' AND subscriber @one_of($1) AND due_at <= @now AND COALESCE(lease_until, 0) <= @now
+                 WHERE status = 'pending' AND subscriber = $1 AND due_at <= @now AND COALESCE(lease_until, 0) <= @now
                  ORDER BY due_at, id LIMIT $3 @skip_locked)
              RETURNING id",
         )
-        .bind((&names, lease_ms, i64::from(most)))
+        .bind((subscriber, lease_ms, i64::from(most)))
         .fetch_values(&mut transaction)
         .await?;
         let taken = serde_json::to_string(&taken).map_err(RecordError::json("list"))?;
         let rows: Vec<DueRow> = query(concat!(
-            "SELECT d.id AS delivery, d.tenant, d.subscriber, d.attempts, d.token, ",
+            "SELECT d.id AS delivery, d.tenant, d.attempts, d.token, ",
             signal_columns!(),
             " FROM deliveries d JOIN signals s ON s.id = d.signal_id WHERE d.id @one_of($1) ORDER BY d.due_at, d.id",
         ))
@@ -121,7 +122,6 @@ impl SqlStore {
             Ok(DueDelivery {
                 id: DeliveryId::parse(&row.delivery).map_err(RecordError::from)?,
                 token: row.token,
-                subscriber: row.subscriber,
                 attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
                 tenant: owner.tenant_name().map(str::to_owned),
                 signal: row.signal.into_signal()?,
@@ -130,24 +130,29 @@ impl SqlStore {
         rows.into_iter().map(due).collect()
     }
 
-    async fn try_settle_delivery(&self, id: DeliveryId, token: i64, outcome: &Delivered) -> Result<bool, Fault> {
-        let (state, status, error, in_ms) = match outcome {
-            Delivered::Yes(status) => (DeliveryStatus::Delivered, Some(*status), None, 0),
-            Delivered::Later { status, error, in_ms } => (DeliveryStatus::Pending, *status, Some(error), *in_ms),
-            Delivered::Dead { status, error } => (DeliveryStatus::Dead, *status, Some(error), 0),
-        };
-        let error = error.map(|error| error[..error.floor_char_boundary(ERROR_BYTES)].to_owned());
-        let mut transaction = self.database.write(Reach::All).await?;
-        let settled = query(
-            "UPDATE deliveries SET status = $3, attempts = attempts + 1, last_status = $4, last_error = $5, lease_until = NULL,
-                 due_at = @now + $6, delivered_at = CASE WHEN $3 = 'delivered' THEN @now ELSE NULL END
-             WHERE id = $1 AND token = $2 AND status = 'pending'",
-        )
-        .bind((id.to_string(), token, state.name(), status.map(i64::from), error, in_ms))
-        .execute(&mut transaction)
-        .await?;
-        transaction.commit().await?;
-        Ok(settled > 0)
+    async fn try_settle_deliveries(&self, ended: &[EndedDelivery]) -> Result<(), Fault> {
+        // In the order in which others take them.
+        let mut ended: Vec<&EndedDelivery> = ended.iter().collect();
+        ended.sort_by_key(|one| one.id.to_string());
+        let mut batch = Batch::default();
+        for EndedDelivery { id, token, outcome } in ended {
+            let (state, status, error, in_ms) = match outcome {
+                Delivered::Yes(status) => (DeliveryStatus::Delivered, Some(*status), None, 0),
+                Delivered::Later { status, error, in_ms } => (DeliveryStatus::Pending, *status, Some(error), *in_ms),
+                Delivered::Dead { status, error } => (DeliveryStatus::Dead, *status, Some(error), 0),
+            };
+            let error = error.map(|error| error[..error.floor_char_boundary(ERROR_BYTES)].to_owned());
+            batch
+                .say(
+                    "UPDATE deliveries SET status = $3, attempts = attempts + 1, last_status = $4, last_error = $5,
+                         lease_until = NULL, due_at = @now + $6,
+                         delivered_at = CASE WHEN $3 = 'delivered' THEN @now ELSE NULL END
+                     WHERE id = $1 AND token = $2 AND status = 'pending'",
+                )
+                .bind((id.to_string(), *token, state.name(), status.map(i64::from), error, in_ms));
+        }
+        batch.commit(self.database.write(Reach::All).await?).await?;
+        Ok(())
     }
 
     async fn try_deliveries(&self, scope: &Scope, filter: &DeliveryFilter) -> Result<Page<Delivery>, Fault> {

@@ -115,7 +115,8 @@ impl SqlStore {
             return Err(Undone::Refused(EmitError::Secret(name)));
         }
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
-        hold_numbers(&mut transaction, scope).await?;
+        let mut numbers = Numbers::default();
+        numbers.hold(&mut transaction, scope).await?;
         if let Some(key) = &fact.dedupe_key {
             let known: Option<SignalRow> = query(concat!(
                 "SELECT ",
@@ -130,7 +131,8 @@ impl SqlStore {
             }
         }
         let mut batch = Batch::default();
-        let id = tell(&mut batch, &self.subscriptions, scope, &fact)?;
+        let id = tell(&mut batch, &self.subscriptions, &mut numbers, scope, &fact)?;
+        numbers.keep(&mut batch);
         batch.run(&mut transaction).await?;
         let row: SignalRow =
             query(concat!("SELECT ", signal_columns!(), " FROM signals s WHERE s.tenant = $1 AND s.id = $2"))
@@ -258,16 +260,50 @@ fn range(pattern: Option<&NamePattern>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Holds the numbers of the tenant's signals until the transaction ends: who else writes one waits.
-pub(super) async fn hold_numbers(connection: &mut dyn Connection, scope: &Scope) -> Result<(), sqlx::Error> {
-    query(
-        "INSERT INTO signal_numbers (tenant, seq) VALUES ($1, 0)
-         ON CONFLICT (tenant) DO UPDATE SET seq = signal_numbers.seq",
-    )
-    .bind(scope.tenant())
-    .execute(connection)
-    .await?;
-    Ok(())
+/// The numbers that a transaction gives to signals, of tenants whose numbers it holds: who else writes one waits until it ends.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(BTreeMap<String, i64>);
+
+impl Numbers {
+    /// Holds those of the tenant. Whoever needs those of several holds them in the order of their names.
+    ///
+    /// # Errors
+    /// Of the database.
+    pub(super) async fn hold(&mut self, connection: &mut dyn Connection, scope: &Scope) -> Result<(), sqlx::Error> {
+        if self.0.contains_key(scope.tenant()) {
+            return Ok(());
+        }
+        let held = async |connection: &mut dyn Connection| -> Result<Option<i64>, sqlx::Error> {
+            let held = query("SELECT seq FROM signal_numbers WHERE tenant = $1 @for_update");
+            held.bind(scope.tenant()).fetch_optional_value(connection).await
+        };
+        let seq = match held(connection).await? {
+            Some(seq) => seq,
+            None => {
+                query("INSERT INTO signal_numbers (tenant, seq) VALUES ($1, 0) ON CONFLICT (tenant) DO NOTHING")
+                    .bind(scope.tenant())
+                    .execute(connection)
+                    .await?;
+                held(connection).await?.unwrap_or_default()
+            }
+        };
+        self.0.insert(scope.tenant().to_owned(), seq);
+        Ok(())
+    }
+
+    /// The next one of the tenant.
+    fn next(&mut self, scope: &Scope) -> Result<i64, RecordError> {
+        let seq = self.0.get_mut(scope.tenant()).ok_or(RecordError::Numbers)?;
+        *seq += 1;
+        Ok(*seq)
+    }
+
+    /// Adds that those which were given are given.
+    pub(super) fn keep(self, batch: &mut Batch) {
+        for (tenant, seq) in self.0 {
+            batch.say("UPDATE signal_numbers SET seq = $2 WHERE tenant = $1 AND seq < $2").bind((tenant, seq));
+        }
+    }
 }
 
 /// Adds a signal of the owner's tenant, and its deliveries; none where there is one of the same key.
@@ -277,6 +313,7 @@ pub(super) async fn hold_numbers(connection: &mut dyn Connection, scope: &Scope)
 pub(super) fn tell(
     batch: &mut Batch,
     subscriptions: &Subscriptions,
+    numbers: &mut Numbers,
     scope: &Scope,
     fact: &SignalFact,
 ) -> Result<SignalId, RecordError> {
@@ -287,19 +324,13 @@ pub(super) fn tell(
     let subject = fact.subject.as_ref();
     batch
         .say(
-            "INSERT INTO signal_numbers (tenant, seq) VALUES ($1, 1)
-             ON CONFLICT (tenant) DO UPDATE SET seq = signal_numbers.seq + 1",
-        )
-        .bind(scope.tenant());
-    batch
-        .say(
             "INSERT INTO signals (id, tenant, seq, name, dedupe_key, actor, subject_type, subject_id, correlation, causation,
                  source, occurred_at, inserted_at, body)
-             SELECT $1, n.tenant, n.seq, $3, $4, $5, $6, $7, $8, $9, $10, COALESCE($11, @now), @now, $12
-             FROM signal_numbers n WHERE n.tenant = $2
-                 AND NOT EXISTS (SELECT 1 FROM signals s WHERE s.tenant = $2 AND s.dedupe_key = $4)",
+             SELECT $1, $2, CAST($3 AS BIGINT), $4, $5, $6, $7, $8, $9, $10, $11, COALESCE($12, @now), @now, $13
+             WHERE NOT EXISTS (SELECT 1 FROM signals s WHERE s.tenant = $2 AND s.dedupe_key = $5)",
         )
-        .bind((id.to_string(), scope.tenant(), fact.name.as_str(), text(&fact.dedupe_key), text(&fact.actor)))
+        .bind((id.to_string(), scope.tenant(), numbers.next(scope)?))
+        .bind((fact.name.as_str(), text(&fact.dedupe_key), text(&fact.actor)))
         .bind((subject.map(|subject| storable(&subject.kind)), subject.map(|subject| storable(&subject.id))))
         .bind((text(&fact.correlation), text(&fact.causation), fact.source.name(), fact.occurred_at_ms, body));
     let owner = scope.owner();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use switchboard::agent::ports::directive_queue::{AttemptDone, Claimed, Claiming, Due, FenceError, Settlement};
+use switchboard::agent::ports::directive_queue::{AttemptDone, Claimed, Claiming, Due, Fence, Settlement};
 use switchboard::agent::ports::directives::{
     Access, Change, ChangeError, CommandRule, Decided, DirectiveFilter, LiveLimits, NewDirective, Prepared,
     RequestError, RequestKey, Requested, Wanted,
@@ -87,6 +87,10 @@ async fn claim(store: &dyn Store, process: &str, what: Due, most: u32) -> Vec<Cl
     store.claim_directives(Claiming { process, lease_ms: 60_000, most, what, names: &names() }).await.unwrap()
 }
 
+async fn settle(store: &dyn Store, fence: Fence, settlement: &Settlement) -> Option<Directive> {
+    store.settle_attempts(&[(fence, settlement)]).await.unwrap().pop()
+}
+
 async fn read(store: &dyn Store, caller: &Caller, id: DirectiveId) -> Directive {
     store.directive(caller, id, true).await.unwrap().unwrap()
 }
@@ -131,8 +135,8 @@ pub async fn a_directive_reads_back_as_it_was_kept(database: &dyn Database) {
     let decided = store.decide_directive(&ann, kept.directive.id, ALL, &decision).await.unwrap();
     assert_eq!(read(&*store, &ann, kept.directive.id).await, decided);
     let [claimed] = &claim(&*store, "p", Due::Now, 9).await[..] else { panic!() };
-    store.begin_attempt(claimed.fence, 60_000).await.unwrap();
-    let ended = store.settle_attempt(claimed.fence, &done()).await.unwrap();
+    assert_eq!(store.begin_attempts(&[claimed.fence], 60_000).await.unwrap(), [claimed.fence]);
+    let ended = settle(&*store, claimed.fence, &done()).await.unwrap();
     let again = database.open(ManualClock::new()).await;
     assert_eq!(read(&*again, &ann, kept.directive.id).await, ended);
     assert_eq!((ended.status, ended.text.as_deref()), (DirectiveStatus::Succeeded, Some("Closed.")));
@@ -166,9 +170,9 @@ pub async fn of_many_requests_at_once_with_one_key_or_intent_one_is_kept(databas
     assert_eq!((asked.created, asked.directive.id), (false, meant[0].directive.id));
     // What is over is no longer the same intent, and cannot run again beside a live one.
     for claimed in claim(&*store, "p", Due::Now, 9).await {
-        store.begin_attempt(claimed.fence, 60_000).await.unwrap();
+        store.begin_attempts(&[claimed.fence], 60_000).await.unwrap();
         let error = DirectiveError { code: DirectiveErrorCode::BackendRefused, message: "no".to_owned() };
-        store.settle_attempt(claimed.fence, &Settlement::Failed(error)).await.unwrap();
+        settle(&*store, claimed.fence, &Settlement::Failed(error)).await.unwrap();
     }
     let next = ask(&*store, &callers[1], &rule, Ask { intent: Some("i"), ..Ask::default() }).await.unwrap();
     assert!(next.created);
@@ -206,21 +210,21 @@ pub async fn what_is_due_is_taken_once_and_ended_by_its_holder(database: &dyn Da
     else {
         panic!()
     };
-    assert!(matches!(store.begin_attempt(first.fence, 60_000).await, Err(FenceError::Lost)), "its lease is over");
+    assert!(store.begin_attempts(&[first.fence], 60_000).await.unwrap().is_empty(), "its lease is over");
     let others =
         Claiming { process: "r", lease_ms: 60_000, most: 9, what: Due::Now, names: &["ticket.open".to_owned()] };
     assert!(store.claim_directives(others).await.unwrap().is_empty(), "what it does not know is left to others");
     let [second] = &claim(&*store, "q", Due::Abandoned, 9).await[..] else { panic!() };
     assert!(!second.was_sent && second.directive.id == one);
-    assert!(matches!(store.settle_attempt(first.fence, &done()).await, Err(FenceError::Lost)));
-    store.begin_attempt(second.fence, 60_000).await.unwrap();
-    assert!(matches!(store.begin_attempt(second.fence, 60_000).await, Err(FenceError::Lost)), "once");
+    assert_eq!(settle(&*store, first.fence, &done()).await, None);
+    assert_eq!(store.begin_attempts(&[first.fence, second.fence], 60_000).await.unwrap(), [second.fence]);
+    assert!(store.begin_attempts(&[second.fence], 60_000).await.unwrap().is_empty(), "once");
     let again = Settlement::Again {
         error: DirectiveError { code: DirectiveErrorCode::BackendTimeout, message: "late".to_owned() },
         in_ms: 0,
         in_doubt: true,
     };
-    assert_eq!(store.settle_attempt(second.fence, &again).await.unwrap().status, DirectiveStatus::Requested);
+    assert_eq!(settle(&*store, second.fence, &again).await.unwrap().status, DirectiveStatus::Requested);
     let [third] = &claim(&*store, "q", Due::Now, 9).await[..] else { panic!() };
     assert!(third.in_doubt && !third.was_sent && third.directive.attempt == 2);
     // What was not sent counts as no attempt.
@@ -229,7 +233,7 @@ pub async fn what_is_due_is_taken_once_and_ended_by_its_holder(database: &dyn Da
         in_ms: 0,
         in_doubt: false,
     };
-    let left = store.settle_attempt(third.fence, &unsent).await.unwrap();
+    let left = settle(&*store, third.fence, &unsent).await.unwrap();
     assert_eq!((left.attempt, left.max_attempts), (2, 3));
 }
 

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::super::{SqlStore, audit, signals};
+use super::super::signals::Numbers;
+use super::super::{SqlStore, audit};
 use super::{Told, roles, tell};
 use crate::agent::ports::directives::{
     Access, Change, ChangeError, Decided, DirectiveStore, NewDirective, RequestError, Requested,
@@ -55,7 +56,7 @@ impl SqlStore {
         access: Access,
         decision: &Decided,
     ) -> Result<Directive, Undone<ChangeError>> {
-        let (transaction, mut directive, scope, now) = self.held(caller, id, access).await?;
+        let (transaction, mut numbers, mut directive, scope, now) = self.held(caller, id, access).await?;
         let Some(approval) = directive.approval.as_mut() else {
             return Err(Undone::Refused(ChangeError::AlreadyDecided));
         };
@@ -90,7 +91,8 @@ impl SqlStore {
         directive.updated_at_ms = now;
         let mut batch = Batch::default();
         write(&mut batch, &scope, &directive, None)?;
-        tell(&mut batch, &self.subscriptions, &scope, &directive, Told::new(what, &by))?;
+        tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, Told::new(what, &by))?;
+        numbers.keep(&mut batch);
         let fact = Fact { arguments: Some(digest), ..fact(act, &by, &scope, &directive) };
         audit::tell(&mut batch, &scope, fact);
         batch.commit(transaction).await?;
@@ -104,7 +106,7 @@ impl SqlStore {
         access: Access,
         change: Change,
     ) -> Result<Directive, Undone<ChangeError>> {
-        let (mut transaction, mut directive, scope, now) = self.held(caller, id, access).await?;
+        let (mut transaction, mut numbers, mut directive, scope, now) = self.held(caller, id, access).await?;
         let by = caller.owner.user.clone();
         let told = match change {
             Change::Cancel => {
@@ -140,7 +142,8 @@ impl SqlStore {
         directive.updated_at_ms = now;
         let mut batch = Batch::default();
         write(&mut batch, &scope, &directive, Some(false))?;
-        tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+        tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
+        numbers.keep(&mut batch);
         batch.commit(transaction).await?;
         Ok(directive)
     }
@@ -153,7 +156,7 @@ impl SqlStore {
         caller: &Caller,
         id: DirectiveId,
         access: Access,
-    ) -> Result<(Writing, Directive, Scope, i64), Undone<ChangeError>> {
+    ) -> Result<(Writing, Numbers, Directive, Scope, i64), Undone<ChangeError>> {
         let scope = Scope::from(&caller.owner);
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         let row: Option<DirectiveRow> = query(concat!(
@@ -167,8 +170,9 @@ impl SqlStore {
         let Some(row) = row else { return Err(Undone::Refused(ChangeError::NotFound)) };
         let now = query("SELECT @now").fetch_value(&mut transaction).await?;
         let owner = row.scope();
-        signals::hold_numbers(&mut transaction, &owner).await?;
-        Ok((transaction, row.into_directive()?, owner, now))
+        let mut numbers = Numbers::default();
+        numbers.hold(&mut transaction, &owner).await?;
+        Ok((transaction, numbers, row.into_directive()?, owner, now))
     }
 }
 

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::pages::page;
+use super::signals::Numbers;
 use super::{SqlStore, signals};
 use crate::agent::ports::directives::{DirectiveFilter, DirectiveRecords};
 use crate::agent::ports::pages::{Cursor, Page};
@@ -144,7 +145,7 @@ impl<'a> Told<'a> {
 /// Adds the signal of a transition, after which the directive is this one, and its entry in the trail of the conversation.
 fn tell(
     batch: &mut Batch,
-    subscriptions: &Subscriptions,
+    (subscriptions, numbers): (&Subscriptions, &mut Numbers),
     scope: &Scope,
     directive: &Directive,
     Told { what, by, more }: Told<'_>,
@@ -181,5 +182,5 @@ fn tell(
         source: SignalSource::Directives,
         dedupe_key: Some(dedupe_key),
     };
-    signals::tell(batch, subscriptions, scope, &fact).map(drop)
+    signals::tell(batch, subscriptions, numbers, scope, &fact).map(drop)
 }

@@ -3,12 +3,11 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use super::super::signals::Numbers;
 use super::super::{SqlStore, audit, signals};
 use super::change::{cancel, fact, reason, write};
 use super::{Told, tell};
-use crate::agent::ports::directive_queue::{
-    AttemptDone, Claimed, Claiming, DirectiveQueue, Due, Fence, FenceError, Settlement,
-};
+use crate::agent::ports::directive_queue::{AttemptDone, Claimed, Claiming, DirectiveQueue, Due, Fence, Settlement};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, Fact};
 use crate::chat::day::rfc3339;
@@ -18,7 +17,7 @@ use crate::chat::ids::DirectiveId;
 use crate::chat::signal::SignalFact;
 use crate::store::database::Writing;
 use crate::store::directive::{DirectiveRow, directive_columns};
-use crate::store::fault::{Fault, Undone, attempt};
+use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, Statement, query};
@@ -35,12 +34,12 @@ impl DirectiveQueue for SqlStore {
         attempt("take directives", self.try_claim_directives(claiming)).await
     }
 
-    async fn begin_attempt(&self, fence: Fence, lease_ms: i64) -> Result<(), FenceError> {
-        attempt("begin an attempt", self.try_begin_attempt(fence, lease_ms)).await
+    async fn begin_attempts(&self, fences: &[Fence], lease_ms: i64) -> Result<Vec<Fence>, StoreError> {
+        attempt("begin attempts", self.try_begin_attempts(fences, lease_ms)).await
     }
 
-    async fn settle_attempt(&self, fence: Fence, settlement: &Settlement) -> Result<Directive, FenceError> {
-        attempt("end an attempt", self.try_settle_attempt(fence, settlement)).await
+    async fn settle_attempts(&self, ended: &[(Fence, &Settlement)]) -> Result<Vec<Directive>, StoreError> {
+        attempt("end attempts", self.try_settle_attempts(ended)).await
     }
 
     async fn renew_claims(&self, claims: &[DirectiveId], process: &str, lease_ms: i64) -> Result<(), StoreError> {
@@ -62,13 +61,15 @@ impl SqlStore {
             Due::Now => {
                 let due = query(
                     "SELECT id FROM directives
-                     WHERE status = 'requested' AND due_at <= @now AND runs_as = 'service' AND name @one_of($1) LIMIT 1",
+                     WHERE status = 'requested' AND due_at <= @now AND runs_as = 'service' AND name @one_of($1)
+                     ORDER BY due_at LIMIT 1",
                 );
                 due.bind(&names).fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
             }
             Due::Abandoned => {
-                let abandoned =
-                    query("SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now LIMIT 1");
+                let abandoned = query(
+                    "SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now ORDER BY lease_until LIMIT 1",
+                );
                 abandoned.fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
             }
         };
@@ -84,75 +85,106 @@ impl SqlStore {
         // The numbers of tenants' signals are held in one order by all.
         rows.sort_by_key(|row| row.scope().tenant().to_owned());
         let (mut batch, mut claimed) = (Batch::default(), Vec::with_capacity(rows.len()));
+        let mut numbers = Numbers::default();
         for row in rows {
             let scope = row.scope();
             let (token, was_sent, in_doubt) = (row.token, row.sent_at.is_some(), row.in_doubt != 0);
             let directive = row.into_directive()?;
             match what {
                 Due::Now | Due::This(_) => {
+                    numbers.hold(&mut transaction, &scope).await?;
                     let told = Told::new("started", &directive.owner.user);
-                    tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+                    tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
                 }
                 Due::Abandoned => {}
             }
             claimed.push(Claimed { fence: Fence { id: directive.id, token }, directive, was_sent, in_doubt });
         }
+        numbers.keep(&mut batch);
         batch.commit(transaction).await?;
         Ok(claimed)
     }
 
-    async fn try_begin_attempt(&self, fence: Fence, lease_ms: i64) -> Result<(), Undone<FenceError>> {
+    async fn try_begin_attempts(&self, fences: &[Fence], lease_ms: i64) -> Result<Vec<Fence>, Fault> {
         let mut transaction = self.database.write(Reach::All).await?;
-        let begun: Option<DirectiveRow> = query(concat!(
-            "UPDATE directives SET sent_at = @now, lease_until = @now + $3
-             WHERE id = $1 AND token = $2 AND status = 'running' AND lease_until > @now AND sent_at IS NULL
-             RETURNING ",
-            directive_columns!(),
-        ))
-        .bind((fence.id.to_string(), fence.token, lease_ms))
-        .fetch_optional(&mut transaction)
-        .await?;
-        let Some(row) = begun else { return Err(Undone::Refused(FenceError::Lost)) };
-        let scope = row.scope();
-        let directive = row.into_directive()?;
-        let mut batch = Batch::default();
-        let digest = directive.approval.as_ref().map(|approval| approval.digest.clone());
-        let by = &directive.owner.user;
-        audit::tell(
-            &mut batch,
-            &scope,
-            Fact { arguments: digest, ..fact(Act::WriteDispatched, by, &scope, &directive) },
-        );
-        batch.commit(transaction).await?;
-        Ok(())
-    }
-
-    async fn try_settle_attempt(&self, fence: Fence, settlement: &Settlement) -> Result<Directive, Undone<FenceError>> {
-        let mut transaction = self.database.write(Reach::All).await?;
-        let row: Option<DirectiveRow> = query(concat!(
+        let rows: Vec<DirectiveRow> = query(concat!(
             "SELECT ",
             directive_columns!(),
-            " FROM directives WHERE id = $1 AND token = $2 AND status = 'running' @for_update",
+            " FROM directives WHERE id @one_of($1) AND status = 'running' AND lease_until > @now AND sent_at IS NULL
+             ORDER BY id @for_update",
         ))
-        .bind((fence.id.to_string(), fence.token))
-        .fetch_optional(&mut transaction)
+        .bind(ids(fences)?)
+        .fetch_all(&mut transaction)
         .await?;
-        let Some(row) = row else { return Err(Undone::Refused(FenceError::Lost)) };
+        let (mut batch, mut begun) = (Batch::default(), Vec::with_capacity(rows.len()));
+        for row in rows {
+            let (scope, token) = (row.scope(), row.token);
+            let directive = row.into_directive()?;
+            let fence = Fence { id: directive.id, token };
+            if !fences.contains(&fence) {
+                continue;
+            }
+            let digest = directive.approval.as_ref().map(|approval| approval.digest.clone());
+            let fact = fact(Act::WriteDispatched, &directive.owner.user, &scope, &directive);
+            audit::tell(&mut batch, &scope, Fact { arguments: digest, ..fact });
+            begun.push(fence);
+        }
+        batch
+            .say("UPDATE directives SET sent_at = @now, lease_until = @now + $2 WHERE id @one_of($1)")
+            .bind((ids(&begun)?, lease_ms));
+        batch.commit(transaction).await?;
+        Ok(begun)
+    }
+
+    async fn try_settle_attempts(&self, ended: &[(Fence, &Settlement)]) -> Result<Vec<Directive>, Fault> {
+        let fences: Vec<Fence> = ended.iter().map(|(fence, _)| *fence).collect();
+        let mut transaction = self.database.write(Reach::All).await?;
+        let mut rows: Vec<DirectiveRow> = query(concat!(
+            "SELECT ",
+            directive_columns!(),
+            " FROM directives WHERE id @one_of($1) AND status = 'running' ORDER BY id @for_update",
+        ))
+        .bind(ids(&fences)?)
+        .fetch_all(&mut transaction)
+        .await?;
         let now: i64 = query("SELECT @now").fetch_value(&mut transaction).await?;
-        let (scope, was_sent) = (row.scope(), row.sent_at.is_some());
-        signals::hold_numbers(&mut transaction, &scope).await?;
-        let mut directive = row.into_directive()?;
+        // The numbers of tenants' signals are held in one order by all.
+        rows.sort_by_key(|row| row.scope().tenant().to_owned());
+        let (mut batch, mut settled) = (Batch::default(), Vec::with_capacity(rows.len()));
+        let mut numbers = Numbers::default();
+        for row in rows {
+            let (scope, was_sent, token) = (row.scope(), row.sent_at.is_some(), row.token);
+            let directive = row.into_directive()?;
+            let fence = Fence { id: directive.id, token };
+            let Some((_, settlement)) = ended.iter().find(|(of, _)| *of == fence) else { continue };
+            numbers.hold(&mut transaction, &scope).await?;
+            let telling = (&mut batch, &mut numbers);
+            settled.push(self.settle((directive, was_sent), settlement, now, &scope, telling)?);
+        }
+        numbers.keep(&mut batch);
+        batch.commit(transaction).await?;
+        Ok(settled)
+    }
+
+    /// Adds the end of an attempt of a directive that is held.
+    fn settle(
+        &self,
+        (mut directive, was_sent): (Directive, bool),
+        settlement: &Settlement,
+        now: i64,
+        scope: &Scope,
+        (batch, numbers): (&mut Batch, &mut Numbers),
+    ) -> Result<Directive, RecordError> {
         directive.updated_at_ms = now;
         let by = directive.owner.user.clone();
-        let mut batch = Batch::default();
         let mut in_doubt = None;
         let (told, outcome) = match settlement {
             Settlement::Succeeded(AttemptDone { result, text, signals: of_domain }) => {
                 end(&mut directive, DirectiveStatus::Succeeded, now);
                 (directive.result, directive.text, directive.error) = (Some(result.clone()), text.clone(), None);
                 for signal in of_domain {
-                    let signal = of_directive(signal, &directive, &scope);
-                    signals::tell(&mut batch, &self.subscriptions, &scope, &signal)?;
+                    let signal = of_directive(signal, &directive, scope);
+                    signals::tell(batch, &self.subscriptions, numbers, scope, &signal)?;
                 }
                 (Told::new("succeeded", &by), CallFate::Done)
             }
@@ -185,13 +217,12 @@ impl SqlStore {
                 (Told { more: reason(CancelReason::CallerGone), ..Told::new("canceled", &by) }, CallFate::NotRun)
             }
         };
-        write(&mut batch, &scope, &directive, in_doubt)?;
-        tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+        write(batch, scope, &directive, in_doubt)?;
+        tell(batch, (&self.subscriptions, numbers), scope, &directive, told)?;
         if was_sent {
-            let ended = fact(Act::WriteEnded, &by, &scope, &directive);
-            audit::tell(&mut batch, &scope, Fact { outcome: Some(outcome.name()), ..ended });
+            let ended = fact(Act::WriteEnded, &by, scope, &directive);
+            audit::tell(batch, scope, Fact { outcome: Some(outcome.name()), ..ended });
         }
-        batch.commit(transaction).await?;
         Ok(directive)
     }
 
@@ -223,18 +254,20 @@ impl SqlStore {
         let ended = self.end_late(&mut transaction).await?;
         let (mut batch, most) = (Batch::default(), AT_ONCE.unsigned_abs());
         let is_full = ended.len() as u64 >= most;
+        let mut numbers = Numbers::default();
         for (scope, _, _) in &ended {
-            signals::hold_numbers(&mut transaction, scope).await?;
+            numbers.hold(&mut transaction, scope).await?;
         }
         for (scope, directive, why) in ended {
             let by = directive.owner.user.as_str();
             write(&mut batch, &scope, &directive, None)?;
             let told = Told { more: reason(why), ..Told::new("canceled", by) };
-            tell(&mut batch, &self.subscriptions, &scope, &directive, told)?;
+            tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
             if why == CancelReason::Expired {
                 audit::tell(&mut batch, &scope, fact(Act::ApprovalExpired, "", &scope, &directive));
             }
         }
+        numbers.keep(&mut batch);
         batch.commit(transaction).await?;
         let mut transaction = self.database.write(Reach::All).await?;
         let removed = query(
@@ -323,6 +356,12 @@ fn taken(what: Due, most: u32) -> String {
 
 fn end(directive: &mut Directive, status: DirectiveStatus, now: i64) {
     (directive.status, directive.completed_at_ms) = (status, Some(now));
+}
+
+/// Their directives, as a list in a parameter.
+fn ids(fences: &[Fence]) -> Result<String, RecordError> {
+    let ids: Vec<String> = fences.iter().map(|fence| fence.id.to_string()).collect();
+    serde_json::to_string(&ids).map_err(RecordError::json("list"))
 }
 
 /// What a signal says of an error.

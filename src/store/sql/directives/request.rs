@@ -1,8 +1,7 @@
 //! A directive is requested: found by its key or its live intent, or kept.
 
-use serde_json::json;
-
-use super::super::{SqlStore, signals};
+use super::super::SqlStore;
+use super::super::signals::Numbers;
 use super::{Told, tell};
 use crate::agent::ports::audit::sha256;
 use crate::agent::ports::directives::{
@@ -29,7 +28,8 @@ impl SqlStore {
         let request_key = wanted.key.as_ref().map(|key| (sha256(&key.as_kept()), key.asked().to_owned()));
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         // Whoever else requests one in this tenant waits until this one is kept, and finds it then.
-        signals::hold_numbers(&mut transaction, &scope).await?;
+        let mut numbers = Numbers::default();
+        numbers.hold(&mut transaction, &scope).await?;
         if let Some((key, asked)) = &request_key
             && let Some((known, came_with)) = of_key(&mut transaction, &scope, key).await?
         {
@@ -78,7 +78,9 @@ impl SqlStore {
             .bind((role, approval.map(|approval| approval.digest.as_str())))
             .bind((approval.map(|approval| approval.expires_at_ms), now, encode_body(&directive)?));
         note_key(&mut batch, &scope, request_key.as_ref(), directive.id);
-        tell(&mut batch, &self.subscriptions, &scope, &directive, Told::new("requested", &caller.owner.user))?;
+        let told = Told::new("requested", &caller.owner.user);
+        tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
+        numbers.keep(&mut batch);
         batch.commit(transaction).await?;
         Ok(Requested { directive, created: true })
     }
@@ -200,6 +202,9 @@ async fn check_live(
     scope: &Scope,
     LiveLimits { per_user, per_tenant }: LiveLimits,
 ) -> Result<(), Undone<RequestError>> {
+    if per_user == 0 && per_tenant == 0 {
+        return Ok(());
+    }
     let (of_user, of_tenant): (i64, i64) = query(
         "SELECT CAST(COALESCE(SUM(CASE WHEN user_id = $2 THEN 1 ELSE 0 END), 0) AS BIGINT), COUNT(*) FROM directives
          WHERE tenant = $1 AND status IN ('pending_approval', 'requested', 'running')",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::signals;
+use super::super::signals::{self, Numbers};
 use super::audit::{tell, tell_ended};
 use super::payloads::{PayloadRow, insert_payloads};
 use super::places::keep_place;
@@ -18,6 +18,7 @@ use crate::chat::tool::{CallNote, ToolCall, ToolInput};
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::chat::unfinished::Unfinished;
 use crate::store::calling::encode_calling;
+use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::place::encode_place;
 use crate::store::record::column;
@@ -69,10 +70,10 @@ impl SqlStore {
         bind_used(update.bind(run.to_string()), commit);
         let update = update.bind(commit.cost.map(|cost| column(cost.nano_usd)));
         update.bind((i64::from(commit.used.model_calls), i64::from(commit.used.tool_calls)));
-        let (transaction, row) = self.database.write_first(Reach::All, first).await?;
+        let (mut transaction, row) = self.database.write_first(Reach::All, first).await?;
         let (seat, charged) = row.map(charged_seat).ok_or(Fault::RunEnded)?;
         let mut batch = Batch::default();
-        tell_denied(&mut batch, &self.subscriptions, &seat, run, commit)?;
+        tell_denied(&mut transaction, &mut batch, &self.subscriptions, &seat, (run, commit)).await?;
         forget_pieces(&mut batch, run);
         insert_rows(&mut batch, &seat, run, commit, rows, now);
         charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
@@ -189,15 +190,15 @@ pub(super) fn insert_ended_writes<'a>(
 /// Tells of the calls of tools that none of their caller's roles may use, once of each.
 ///
 /// # Errors
-/// When a signal cannot be written as JSON.
-pub(super) fn tell_denied(
+/// Of the database, and when a signal cannot be written as JSON.
+pub(super) async fn tell_denied(
+    connection: &mut dyn Connection,
     batch: &mut Batch,
     subscriptions: &Subscriptions,
     seat: &Seat,
-    run: RunId,
-    commit: Commit<'_>,
-) -> Result<(), RecordError> {
-    let scope = &seat.conversation.scope;
+    (run, commit): (RunId, Commit<'_>),
+) -> Result<(), Fault> {
+    let (scope, mut numbers) = (&seat.conversation.scope, Numbers::default());
     for entry in commit.trail {
         let TrailEvent::ToolCall { id, name, note: Some(CallNote::Denied), .. } = &entry.what else { continue };
         let fact = SignalFact {
@@ -212,8 +213,10 @@ pub(super) fn tell_denied(
             source: SignalSource::Runs,
             dedupe_key: Some(format!("tool.denied:{run}:{}", call_key(id))),
         };
-        signals::tell(batch, subscriptions, scope, &fact)?;
+        numbers.hold(connection, scope).await?;
+        signals::tell(batch, subscriptions, &mut numbers, scope, &fact)?;
     }
+    numbers.keep(batch);
     Ok(())
 }
 

@@ -55,7 +55,7 @@ impl SqlStore {
             return if same == 0 { Err(Fault::RunEnded) } else { Ok(()) };
         };
         let mut batch = Batch::default();
-        tell_denied(&mut batch, &self.subscriptions, &seat, run, commit)?;
+        tell_denied(&mut transaction, &mut batch, &self.subscriptions, &seat, (run, commit)).await?;
         forget_pieces(&mut batch, run);
         if is_given_up(end.state) && has_no_answer(commit) {
             give_back(&mut batch, run);
