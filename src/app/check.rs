@@ -30,13 +30,15 @@ use crate::tools::backend::probe::BackendReport;
 pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
     let in_memory = store::StoreConfig { url: "sqlite::memory:".to_owned(), ..store::StoreConfig::default() };
     let store = store::open(&in_memory, Arc::new(SystemClock), Arc::default()).await?;
-    let backends = all_backends(config)?;
+    let intake = Intake::new(Memory::new(config.limits.memory_bytes));
+    let backends = all_backends(config, &intake)?;
     let seed = match config.backend.mode {
         BackendMode::Http => Ok(()),
         BackendMode::Demo => demo::check(assets),
     };
     let of_process = ("", &Bell::default());
-    let tools = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process);
+    let tools =
+        tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process, &intake);
     let profiles = tools.and_then(|Tools { profiles, .. }| {
         router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
     });
@@ -51,13 +53,13 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
 }
 
 /// The backends of `config`, in place of the demo's one that nobody serves.
-fn all_backends(config: &Config) -> Result<Backends, StartError> {
+fn all_backends(config: &Config, intake: &Intake) -> Result<Backends, StartError> {
     let root = match config.backend.mode {
         BackendMode::Http => &config.backend.base_url,
         BackendMode::Demo => "http://localhost",
     };
     let root = root_url("backend.base_url", root)?;
-    backends(config, root, &Intake::new(Memory::new(config.limits.memory_bytes)))
+    backends(config, root, intake)
 }
 
 /// Each model of the profiles by itself, with each set of its options; limits of answers make no difference to that.
@@ -121,7 +123,8 @@ pub async fn probe_models(config: &llm::LlmConfig, mut choices: Vec<ModelChoice>
 /// # Errors
 /// See [`StartError`].
 pub async fn probe_backends(config: &Config, limit: Duration) -> Result<Vec<BackendReport>, StartError> {
-    let Backends { main, named, services } = all_backends(config)?;
+    let intake = Intake::new(Memory::new(config.limits.memory_bytes));
+    let Backends { main, named, services } = all_backends(config, &intake)?;
     let has_main = config.backend.mode == BackendMode::Http;
     let section = |name: &Option<String>| name.as_ref().map_or("backend".to_owned(), |name| format!("backends.{name}"));
     let main = has_main.then(|| (section(&None), main));

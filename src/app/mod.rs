@@ -50,6 +50,7 @@ use crate::runs::starts::Starts;
 use crate::runs::{Parts, Runs, Summariser};
 use crate::store::{self, Store};
 use crate::telemetry::{AuditLogs, TelemetryError};
+use crate::tools::Unready;
 use crate::tools::backend::UnknownBackend;
 use crate::tools::mcp;
 use crate::tools::previews::Desk;
@@ -118,6 +119,9 @@ pub enum StartError {
     /// A file names a backend that the settings do not have.
     #[error("tools")]
     UnknownBackend(#[source] UnknownBackend),
+    /// A family of tools cannot be made ready.
+    #[error("tools")]
+    Toolset(#[source] Unready),
     /// The clients of subscribers could not be made.
     #[error("signals")]
     Webhooks(#[source] reqwest::Error),
@@ -164,7 +168,7 @@ impl App {
         };
         let backends = backends(config, backend_root, &intake)?;
         let Tools { toolbox, profiles, loaders, directives, desk: directive_desk, schedules, installations } =
-            tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), (&process, &bell))?;
+            tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), (&process, &bell), &intake)?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;

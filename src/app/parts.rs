@@ -89,6 +89,7 @@ pub(super) fn tools_and_profiles(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     (process, bell): (&str, &Bell),
+    intake: &Intake,
 ) -> Result<Tools, StartError> {
     let preview_bounds =
         PreviewBounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
@@ -98,8 +99,11 @@ pub(super) fn tools_and_profiles(
         previews: store.clone(),
         preview_bounds,
         payloads: store.clone(),
+        web: config.web.clone(),
+        intake: intake.clone(),
     };
-    let handlers = toolsets::tools(&deps).chain(tools::payloads::tools(&deps.payloads));
+    let of_families = toolsets::tools(&deps).map_err(StartError::Toolset)?;
+    let handlers = of_families.into_iter().chain(tools::payloads::tools(&deps.payloads));
     let limits = &config.limits;
     let toolbox = Toolbox::new(handlers, limits.tool_result_bytes).payloads_up_to(limits.payload_bytes);
     let referents = Referents {
@@ -115,7 +119,7 @@ pub(super) fn tools_and_profiles(
     };
     let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests, schedules, installations } =
-        catalogue::load(&assets, &config.llm, &referents, |name| toolbox.knows(name)).map_err(StartError::Config)?;
+        catalogue::load(&assets, &config.llm, &referents, |name| toolbox.built_in(name)).map_err(StartError::Config)?;
 
     let loaders = Loaders::new(backends, loaders, store.clone(), clock.clone()).map_err(StartError::UnknownBackend)?;
     let loaders = Arc::new(loaders);

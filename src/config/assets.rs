@@ -15,6 +15,7 @@ use rust_embed::RustEmbed;
     exclude = "profiles/tables.toml",
     exclude = "tools/tables.json"
 )]
+#[cfg_attr(not(feature = "web"), exclude = "tools/web.json")]
 #[cfg_attr(
     not(feature = "workflow"),
     exclude = "prompts/workflow/*",

@@ -53,6 +53,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
     backends(config, problems);
     signals(config, problems);
+    web(config, problems);
     mcp(config, problems);
     embeddings(config, problems);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
@@ -122,6 +123,11 @@ fn signals(config: &Config, problems: &mut Vec<Problem>) {
     if config.directives.poll_ms == 0 {
         problems.push(Problem::new("directives.poll_ms", "must be at least 1"));
     }
+}
+
+fn web(config: &Config, problems: &mut Vec<Problem>) {
+    let mistakes = config.web.mistakes().into_iter();
+    problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("web.{key}"), reason)));
 }
 
 fn mcp(config: &Config, problems: &mut Vec<Problem>) {

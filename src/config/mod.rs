@@ -81,6 +81,8 @@ pub struct Config {
     pub directives: directives::config::DirectivesConfig,
     /// Facts that others hear of.
     pub signals: webhooks::SignalsConfig,
+    /// What the tools of the web may reach.
+    pub web: tools::web::WebConfig,
     /// The models that do jobs beside runs.
     pub helpers: Helpers,
     /// The level and the format of the log.

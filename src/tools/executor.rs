@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use serde_json::{Map, Value};
 
-use super::{Source, Tool};
+use super::{BuiltIn, Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::fit::{add_note, fit};
@@ -45,9 +45,10 @@ impl Toolbox {
         self
     }
 
-    /// Whether a handler of this name exists.
-    pub fn knows(&self, name: &str) -> bool {
-        self.handlers.contains_key(name)
+    /// What the handler of this name says of itself, where there is one.
+    pub fn built_in(&self, name: &str) -> Option<BuiltIn> {
+        let handler = self.handlers.get(name)?;
+        Some(BuiltIn { policy: handler.policy(), effect: handler.effect(), is_on: handler.is_on() })
     }
 
     /// The same toolbox with `handlers` added, whose names are new.

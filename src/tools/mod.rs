@@ -16,8 +16,10 @@ pub mod payloads;
 pub mod previews;
 pub mod rest;
 pub mod secret;
+pub mod web;
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -29,10 +31,12 @@ use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::{OfferedTool, ToolContext};
+use crate::bounded::intake::Intake;
 use crate::chat::fate::{CallError, CallFate};
-use crate::chat::tool::{Effect, ToolOutput};
+use crate::chat::tool::{Effect, Policy, ToolOutput};
 use backend::{Backend, BackendError};
 use previews::Recorder;
+use web::WebConfig;
 
 /// What the shipped tools work with.
 pub struct Deps {
@@ -46,7 +50,14 @@ pub struct Deps {
     pub preview_bounds: previews::PreviewBounds,
     /// The store of a conversation's structured data.
     pub payloads: Arc<dyn PayloadStore>,
+    /// What the tools of the web may reach.
+    pub web: WebConfig,
+    /// Reads what others send.
+    pub intake: Intake,
 }
+
+/// Why a family of tools cannot be made ready.
+pub type Unready = Box<dyn Error + Send + Sync>;
 
 impl Deps {
     /// What records the previews of a tool.
@@ -91,6 +102,16 @@ pub trait Tool: Send + Sync {
         Effect::Read
     }
 
+    /// Who may use it, and the consent that each call needs.
+    fn policy(&self) -> Policy {
+        Policy::default()
+    }
+
+    /// Whether the settings have it: a profile that lists one that is off goes without.
+    fn is_on(&self) -> bool {
+        true
+    }
+
     /// What stands behind it: whose it is, and what a call of it sends; see
     /// [`crate::agent::ports::tools::ToolExecutor::source`].
     fn source(&self) -> Cow<'_, str> {
@@ -100,6 +121,24 @@ pub trait Tool: Send + Sync {
     /// Whether a part of its result is of no use: one that is too long is an error then, where others are cut.
     fn is_all_or_nothing(&self) -> bool {
         false
+    }
+}
+
+/// What a built-in tool says of itself; its texts stand in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltIn {
+    /// Who may use it, and the consent that each call needs.
+    pub policy: Policy,
+    /// What a second, equal call could do.
+    pub effect: Effect,
+    /// Whether the settings have it.
+    pub is_on: bool,
+}
+
+impl Default for BuiltIn {
+    /// One that reads, for everybody.
+    fn default() -> Self {
+        Self { policy: Policy::default(), effect: Effect::Read, is_on: true }
     }
 }
 

@@ -5,16 +5,18 @@
 
 #[cfg(feature = "tables")]
 mod tables;
+#[cfg(feature = "web")]
+mod web;
 #[cfg(feature = "workflow")]
 mod workflow;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::tools::Deps;
 use crate::tools::backend::Backend;
 use crate::tools::executor::Handler;
 use crate::tools::previews::{Reader, Readers};
+use crate::tools::{Deps, Unready};
 
 /// A file by its name.
 pub type NamedFile = (String, Cow<'static, [u8]>);
@@ -23,15 +25,17 @@ pub type NamedFile = (String, Cow<'static, [u8]>);
 pub struct Toolset {
     /// Its name, which its files have before theirs on the page.
     name: &'static str,
-    /// The files of its part of the page. `page.js` is loaded by the page.
+    /// The files of its part of the page, where it has one. `page.js` is loaded by the page.
     page: fn() -> Vec<NamedFile>,
     /// The handlers of its tools.
-    tools: fn(&Deps) -> Vec<Handler>,
-    /// The name of its reader, which is stored with each preview.
-    reader_name: &'static str,
-    /// Its reader: fetches the present state of the object that a preview changes.
-    reader: fn(Arc<Backend>) -> Arc<dyn Reader>,
+    tools: fn(&Deps) -> Result<Vec<Handler>, Unready>,
+    /// What finds the things again that its tools make previews of.
+    reader: Option<NamedReader>,
 }
+
+/// The name that is stored with each preview, and what makes the reader of that name: it fetches the present state of the
+/// object that a preview changes.
+type NamedReader = (&'static str, fn(Arc<Backend>) -> Arc<dyn Reader>);
 
 /// The families that are built in.
 const TOOLSETS: &[Toolset] = &[
@@ -39,11 +43,13 @@ const TOOLSETS: &[Toolset] = &[
     workflow::TOOLSET,
     #[cfg(feature = "tables")]
     tables::TOOLSET,
+    #[cfg(feature = "web")]
+    web::TOOLSET,
 ];
 
 /// The files of the families' parts of the page, by the families' names.
 pub fn pages() -> impl Iterator<Item = (&'static str, Vec<NamedFile>)> {
-    TOOLSETS.iter().map(|family| (family.name, (family.page)()))
+    TOOLSETS.iter().map(|family| (family.name, (family.page)())).filter(|(_, files)| !files.is_empty())
 }
 
 /// All files of `E`.
@@ -53,11 +59,16 @@ fn files<E: rust_embed::RustEmbed>() -> Vec<NamedFile> {
 }
 
 /// The handlers of all families.
-pub fn tools(deps: &Deps) -> impl Iterator<Item = Handler> {
-    TOOLSETS.iter().flat_map(|family| (family.tools)(deps))
+///
+/// # Errors
+/// When one of them cannot be made ready.
+pub fn tools(deps: &Deps) -> Result<Vec<Handler>, Unready> {
+    let families = TOOLSETS.iter().map(|family| (family.tools)(deps));
+    Ok(families.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 /// What finds the things again that the tools of all families make previews of.
 pub fn readers(backend: &Arc<Backend>) -> Readers {
-    TOOLSETS.iter().map(|family| (family.reader_name, (family.reader)(backend.clone()))).collect()
+    let named = TOOLSETS.iter().filter_map(|family| family.reader);
+    named.map(|(name, reader)| (name, reader(backend.clone()))).collect()
 }

@@ -56,6 +56,7 @@ const ONLY_IN: [(&str, &[&str]); 12] = [
             "src/tools/backend/",
             "src/tools/mcp/",
             "src/telemetry/",
+            "src/toolsets/web/",
             "src/webhooks/",
             "src/app/",
         ],

@@ -16,6 +16,7 @@ use crate::chat::operation::OperationRule;
 use crate::chat::template::ValueTemplate;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 use crate::config::document::{Entry, Location, Table};
+use crate::tools::BuiltIn;
 use crate::tools::rest::answer::Answer;
 use crate::tools::rest::arguments::{Arguments, without_required};
 use crate::tools::rest::declared::Declared;
@@ -81,8 +82,8 @@ pub(super) struct Lead {
 /// What tools may name that is defined elsewhere.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'k> {
-    /// Whether a tool of that name is built in.
-    pub(super) has_handler: &'k dyn Fn(&str) -> bool,
+    /// The built-in tools.
+    pub(super) built_in: &'k dyn Fn(&str) -> Option<BuiltIn>,
     /// The types of payloads.
     pub(super) payload_types: &'k BTreeMap<String, PayloadType>,
     /// The names of further backends.

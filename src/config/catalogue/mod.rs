@@ -37,6 +37,7 @@ use crate::chat::directive::RunsAs;
 use crate::directives::schedule::Schedule;
 use crate::http::ChatMessageConfig;
 use crate::llm;
+use crate::tools::BuiltIn;
 use crate::tools::rest::data::Loader;
 use crate::tools::rest::declared::Declared;
 
@@ -70,8 +71,7 @@ pub struct Referents {
     pub chat_message: ChatMessageConfig,
 }
 
-/// The profiles of `assets`, asking models of `llm`, and its declared tools. `has_handler` tells whether a tool of that
-/// name is built in.
+/// The profiles of `assets`, asking models of `llm`, and its declared tools. `built_in` knows the built-in tools.
 ///
 /// # Errors
 /// Every problem at once.
@@ -79,13 +79,13 @@ pub fn load(
     assets: &Assets,
     llm: &llm::LlmConfig,
     referents: &Referents,
-    has_handler: impl Fn(&str) -> bool,
+    built_in: impl Fn(&str) -> Option<BuiltIn>,
 ) -> Result<Catalogue, Vec<Problem>> {
     let problems = Problems::default();
     let models = Models::new(llm, &problems);
     let payload_types = payloads::read(assets, &problems);
     let backends = &referents.backends;
-    let known = Known { has_handler: &has_handler, payload_types: &payload_types, backends };
+    let known = Known { built_in: &built_in, payload_types: &payload_types, backends };
     let mut tools = tools::read(assets, known, &problems);
     for path in assets.list("openapi", ".toml") {
         openapi::read(&path, assets, known, &mut tools, &problems);
@@ -97,7 +97,7 @@ pub fn load(
         models: &models,
         sources: &referents.sources,
         backends,
-        has_handler: &has_handler,
+        built_in: &built_in,
     };
     let (profiles, loaders) = profiles::read(assets, &parts, &problems);
     for join in tools.joins() {

@@ -14,6 +14,7 @@ use crate::agent::offer::profile::{
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::template::Template;
 use crate::config::document::{Entry, Location, Table};
+use crate::tools::BuiltIn;
 use crate::tools::rest::data::Loader;
 
 /// What profiles are made of.
@@ -26,7 +27,7 @@ pub(super) struct Parts<'a> {
     pub(super) sources: &'a BTreeSet<String>,
     /// The further backends that the settings name.
     pub(super) backends: &'a BTreeSet<String>,
-    pub(super) has_handler: &'a dyn Fn(&str) -> bool,
+    pub(super) built_in: &'a dyn Fn(&str) -> Option<BuiltIn>,
 }
 
 impl Parts<'_> {
@@ -60,7 +61,7 @@ impl Parts<'_> {
             // A name that only runs has no roles and asks for no approval, so it is one of our own tools.
             if self.tools.declares(&name) || self.sourced(&name).is_some() {
                 location.wrong(format_args!("{name:?} is not built in; list it in tools"));
-            } else if !(self.has_handler)(&name) {
+            } else if (self.built_in)(&name).is_none() {
                 location.wrong(format_args!("no tool {name:?} can run"));
             }
             layer.accepts.push(name);
@@ -109,10 +110,13 @@ impl Parts<'_> {
     fn tool(&self, location: &Location<'_>, name: String, layer: &mut Layer) {
         match (self.tools.offered(&name), self.sourced(&name)) {
             (Some(tool), _) => {
-                if !(self.has_handler)(&name) && !self.tools.declares(&name) {
+                let built_in = (self.built_in)(&name);
+                if built_in.is_none() && !self.tools.declares(&name) {
                     location.wrong(format_args!("no tool {name:?} can run"));
                 }
-                layer.tools.push(tool.clone());
+                if built_in.is_none_or(|built_in| built_in.is_on) {
+                    layer.tools.push(tool.clone());
+                }
             }
             (None, Some(tool)) => layer.sourced.push(tool),
             (None, None) => match name.split_once("__") {

@@ -13,10 +13,11 @@ use super::request::{self, Call, Maker};
 use super::schedule;
 use crate::agent::ports::directives::CommandRule;
 use crate::agent::ports::tools::OfferedTool;
-use crate::chat::tool::{Effect, Policy, ToolDef};
+use crate::chat::tool::{Effect, ToolDef};
 use crate::config::Problem;
 use crate::config::assets::Assets;
 use crate::config::document::{File, Location, Problems, Table};
+use crate::tools::BuiltIn;
 use crate::tools::rest::declared::Declared;
 
 /// Names that the loop answers to by itself.
@@ -130,7 +131,7 @@ impl Tools {
         if let wrong @ Some(_) = self.claim(path, name) {
             return wrong;
         }
-        if (known.has_handler)(name) || RESERVED.contains(&name) {
+        if (known.built_in)(name).is_some() || RESERVED.contains(&name) {
             return Some(format!("{name} is the name of a built-in tool"));
         }
         name.contains("__").then(|| format!("{name:?} must not have two _ in a row, as the tools of servers have"))
@@ -151,7 +152,7 @@ impl Tools {
 pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> Tools {
     let mut tools = Tools::default();
     for path in assets.list("tools", ".json") {
-        texts(&path, assets, &mut tools, problems);
+        texts(&path, assets, known, &mut tools, problems);
     }
     for path in assets.list("tools", ".toml") {
         let Some(text) = assets.text(&path) else {
@@ -170,7 +171,7 @@ pub(super) fn read(assets: &Assets, known: Known<'_>, problems: &Problems) -> To
 }
 
 /// The texts of built-in tools in the file at `path`.
-fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
+fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, problems: &Problems) {
     let entries: Vec<ToolEntry> = match assets.text(path).map(|text| serde_json::from_str(&text)) {
         Some(Ok(entries)) => entries,
         Some(Err(error)) => return problems.push(Problem::new(format!("{path}:{}", error.line()), error.to_string())),
@@ -184,15 +185,9 @@ fn texts(path: &str, assets: &Assets, tools: &mut Tools, problems: &Problems) {
             problems.push(Problem::new(path, format!("{name}: input_schema must have the type \"object\"")));
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
-        // What is built in keeps drafts and previews, and writes nothing: see [`crate::tools::Tool::effect`].
-        let tool = OfferedTool {
-            def,
-            policy: Policy::default(),
-            effect: Effect::Read,
-            moves_to: None,
-            operation: None,
-            samples: Vec::new(),
-        };
+        // A file may have texts for tools that are not built in: no profile can list those.
+        let BuiltIn { policy, effect, is_on: _ } = (known.built_in)(&name).unwrap_or_default();
+        let tool = OfferedTool { def, policy, effect, moves_to: None, operation: None, samples: Vec::new() };
         tools.offered.insert(name, tool);
     }
 }

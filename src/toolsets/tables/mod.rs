@@ -29,8 +29,8 @@ mod vocabulary;
 
 use std::sync::Arc;
 
-use crate::tools::Deps;
 use crate::tools::executor::Handler;
+use crate::tools::{Deps, Unready};
 use crate::toolsets::Toolset;
 use reader::ConfigReader;
 
@@ -44,18 +44,17 @@ pub const TOOLSET: Toolset = Toolset {
     name: "tables",
     page: super::files::<Page>,
     tools,
-    reader_name: reader::NAME,
-    reader: |backend| Arc::new(ConfigReader(backend)),
+    reader: Some((reader::NAME, |backend| Arc::new(ConfigReader(backend)))),
 };
 
 /// What these tools change, as a preview calls it.
 const WHAT: &str = "table configuration";
 
 /// The handlers of `config/tools/tables.json`, in its order.
-fn tools(deps: &Deps) -> Vec<Handler> {
+fn tools(deps: &Deps) -> Result<Vec<Handler>, Unready> {
     let backend = || Arc::clone(&deps.backend);
     let previews = || Arc::clone(&deps.previews);
-    vec![
+    Ok(vec![
         ("search_database_schema".into(), Arc::new(schema::SearchDatabaseSchema { backend: backend() })),
         ("discover_table_reference".into(), Arc::new(reference::DiscoverTableReference)),
         ("get_table_config".into(), Arc::new(saved::OneConfig { backend: backend() })),
@@ -71,5 +70,5 @@ fn tools(deps: &Deps) -> Vec<Handler> {
         ("apply_filter_change".into(), Arc::new(filters::FilterChange)),
         ("apply_join_change".into(), Arc::new(joins::JoinChange)),
         ("apply_sort_change".into(), Arc::new(sorts::SortChange)),
-    ]
+    ])
 }

@@ -31,7 +31,7 @@ use crate::agent::ports::previews::PreviewStore;
 use crate::tools::backend::Backend;
 use crate::tools::executor::Handler;
 use crate::tools::previews::Recorder;
-use crate::tools::{Deps, Tool};
+use crate::tools::{Deps, Tool, Unready};
 use crate::toolsets::Toolset;
 use reader::RuleReader;
 use resolve::Resolver;
@@ -46,8 +46,7 @@ pub const TOOLSET: Toolset = Toolset {
     name: "workflow",
     page: super::files::<Page>,
     tools,
-    reader_name: reader::NAME,
-    reader: |backend| Arc::new(RuleReader(backend)),
+    reader: Some((reader::NAME, |backend| Arc::new(RuleReader(backend)))),
 };
 
 /// What every workflow tool works with.
@@ -63,7 +62,7 @@ struct Kit {
 const WHAT: &str = "workflow";
 
 /// The handlers, in catalogue order, and `discover`, which is answered but not offered.
-fn tools(deps: &Deps) -> Vec<Handler> {
+fn tools(deps: &Deps) -> Result<Vec<Handler>, Unready> {
     let kit = Arc::new(Kit {
         backend: deps.backend.clone(),
         resolver: Resolver::new(deps.backend.clone()),
@@ -72,7 +71,7 @@ fn tools(deps: &Deps) -> Vec<Handler> {
         recorder: deps.recorder(),
     });
     let handler = |name: &'static str, tool: fn(Arc<Kit>) -> Arc<dyn Tool>| (name.into(), tool(kit.clone()));
-    vec![
+    Ok(vec![
         handler("discover_action_types", |kit| Arc::new(discover::ActionTypes(kit))),
         handler("discover_trigger_types", |kit| Arc::new(discover::TriggerTypes(kit))),
         handler("discover_entities", |kit| Arc::new(discover::Entities(kit))),
@@ -91,7 +90,7 @@ fn tools(deps: &Deps) -> Vec<Handler> {
         handler("remove_draft_action", |kit| Arc::new(draft::RemoveAction(kit))),
         handler("preview_draft", |kit| Arc::new(draft::PreviewDraft(kit))),
         handler("discover", |kit| Arc::new(discover::Discover(kit))),
-    ]
+    ])
 }
 
 #[cfg(test)]

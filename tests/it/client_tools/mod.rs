@@ -39,6 +39,7 @@ use switchboard::runs::log::ring::Next;
 use switchboard::runs::starts::Starts;
 use switchboard::runs::{Attached, Parts, Request, Runs, StartError, Summariser};
 use switchboard::store::{self, Store};
+use switchboard::tools::BuiltIn;
 use tempfile::TempDir;
 
 use crate::support::tickets::{PROFILE, TOOLS};
@@ -144,7 +145,8 @@ impl Desk {
         }
         let sources = Sources { dir: Some(data.path().to_owned()), ..Sources::default() };
         // All others are said to be built in.
-        let is_built_in = |name: &str| !["close_ticket", "refund", "get_ticket", "note"].contains(&name);
+        let is_built_in =
+            |name: &str| (!["close_ticket", "refund", "get_ticket", "note"].contains(&name)).then(BuiltIn::default);
         let llm = llm::LlmConfig::default();
         let loaded = catalogue::load(&sources.assets(), &llm, &catalogue::Referents::default(), is_built_in).unwrap();
         let url = format!("sqlite://{}", data.path().join("test.db").display());

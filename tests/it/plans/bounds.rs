@@ -60,7 +60,9 @@ async fn what_profiles_say_of_plans_is_checked() {
         }
         let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
         let llm = switchboard::llm::LlmConfig::default();
-        let loaded = catalogue::load(&sources.assets(), &llm, &catalogue::Referents::default(), |_| true);
+        let loaded = catalogue::load(&sources.assets(), &llm, &catalogue::Referents::default(), |_| {
+            Some(switchboard::tools::BuiltIn::default())
+        });
         loaded.err().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let rows = [

@@ -44,6 +44,7 @@ use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
+use switchboard::tools::BuiltIn;
 
 use super::FILES;
 
@@ -231,8 +232,10 @@ async fn told(
     }
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
     let loaded =
-        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &catalogue::Referents::default(), |_| true)
-            .unwrap();
+        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &catalogue::Referents::default(), |_| {
+            Some(BuiltIn::default())
+        })
+        .unwrap();
     let profile = loaded.profiles.of_type(screen).unwrap();
     let limits = RunLimits {
         max_turns: 20,

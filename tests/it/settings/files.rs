@@ -3,6 +3,7 @@
 use switchboard::chat::template::Values;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
+use switchboard::tools::BuiltIn;
 
 use super::{file_problems, write};
 
@@ -28,9 +29,11 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
 
     let sources = Sources { dir: Some(dir.path().to_owned()), ..Sources::default() };
     let profiles =
-        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &catalogue::Referents::default(), |_| true)
-            .unwrap()
-            .profiles;
+        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &catalogue::Referents::default(), |_| {
+            Some(BuiltIn::default())
+        })
+        .unwrap()
+        .profiles;
     assert_eq!(profiles.context_types(), ["helper", "tables", "workflow"]);
     let helper = profiles.of_type("helper").unwrap();
     assert_eq!(said(&helper), "You are new.\n\nYou help.");
@@ -41,7 +44,7 @@ async fn a_folder_replaces_files_one_by_one_and_adds_its_own() {
         &Sources::default().assets(),
         &llm::LlmConfig::default(),
         &catalogue::Referents::default(),
-        |_| true,
+        |_| Some(BuiltIn::default()),
     )
     .unwrap()
     .profiles;

@@ -4,6 +4,7 @@ use switchboard::agent::offer::menu::{Menu, Offer};
 use switchboard::chat::message::ModelOrigin;
 use switchboard::chat::model::{Effort, ModelChoice};
 use switchboard::config::{Config, Sources, catalogue};
+use switchboard::tools::BuiltIn;
 
 use super::{env, problems_of_files, write};
 
@@ -36,7 +37,9 @@ fn menu(settings: &[(&str, &str)], model: &str) -> Menu {
     let (_dir, sources) = with_profile(settings, model);
     let config = Config::load(&sources).unwrap();
     let profiles =
-        catalogue::load(&sources.assets(), &config.llm, &catalogue::Referents::default(), |_| true).unwrap().profiles;
+        catalogue::load(&sources.assets(), &config.llm, &catalogue::Referents::default(), |_| Some(BuiltIn::default()))
+            .unwrap()
+            .profiles;
     profiles.of_type("mine").unwrap().models.clone()
 }
 

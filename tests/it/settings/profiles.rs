@@ -9,6 +9,7 @@ use switchboard::chat::input::Screen;
 use switchboard::chat::template::Values;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
+use switchboard::tools::BuiltIn;
 
 use super::{file_problems, lines, write};
 
@@ -103,8 +104,9 @@ fn load(dir: &Path) -> Result<Profiles, Vec<String>> {
         backends: BTreeSet::from(["web".to_owned()]),
         ..Default::default()
     };
-    let loaded =
-        catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &referents, |name| !name.contains("__"));
+    let loaded = catalogue::load(&sources.assets(), &llm::LlmConfig::default(), &referents, |name| {
+        (!name.contains("__")).then(BuiltIn::default)
+    });
     loaded.map(|catalogue| catalogue.profiles).map_err(|problems| lines(&problems))
 }
 

@@ -8,4 +8,5 @@ mod openapi;
 pub mod rest;
 mod selection;
 mod tables;
+mod web;
 pub mod workflow;

@@ -7,6 +7,7 @@ use switchboard::agent::turn::markers::{Closed, Markers};
 use switchboard::chat::ids::{ApprovalId, ConversationId, DraftId, MessageId, PayloadId, PreviewId, RunId};
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
+use switchboard::tools::BuiltIn;
 use switchboard::tools::names::{Found, Named, find, near};
 
 use super::parts;
@@ -65,7 +66,7 @@ const DECLARED: [&str; 8] = [
 fn with_profiles(look: impl Fn(&Profile)) {
     let load = || {
         let assets = Sources::default().assets().with_samples();
-        let is_built_in = |name: &str| !DECLARED.contains(&name);
+        let is_built_in = |name: &str| (!DECLARED.contains(&name)).then(BuiltIn::default);
         match catalogue::load(&assets, &llm::LlmConfig::default(), &catalogue::Referents::default(), is_built_in) {
             Ok(loaded) => loaded.profiles.all().filter(|profile| !profile.payload_types.is_empty()).cloned().collect(),
             Err(problems) => panic!("{problems:?}"),
