@@ -51,7 +51,7 @@ impl Toolbox {
         Some(BuiltIn { policy: handler.policy(), effect: handler.effect(), is_on: handler.is_on() })
     }
 
-    /// The same toolbox with `handlers` added, whose names are new.
+    /// The same toolbox with `handlers` added, whose names are new, or those of tools that are switched off.
     pub fn with(mut self, handlers: impl IntoIterator<Item = Handler>) -> Self {
         self.handlers.extend(handlers);
         self

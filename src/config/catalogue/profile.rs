@@ -97,7 +97,7 @@ impl Parts<'_> {
         }
         let core = select_tools(table, &mut layer);
         let layer = layer.over(outer);
-        for (location, name) in core.into_iter().filter(|(_, name)| !layer.may_offer(name)) {
+        for (location, name) in core.into_iter().filter(|(_, name)| !layer.may_offer(name) && !self.is_off(name)) {
             location.wrong(format_args!("{name:?} is not among the tools"));
         }
         layer
@@ -110,15 +110,13 @@ impl Parts<'_> {
     fn tool(&self, location: &Location<'_>, name: String, layer: &mut Layer) {
         match (self.tools.offered(&name), self.sourced(&name)) {
             (Some(tool), _) => {
-                let built_in = (self.built_in)(&name);
-                if built_in.is_none() && !self.tools.declares(&name) {
+                if (self.built_in)(&name).is_none() && !self.tools.declares(&name) {
                     location.wrong(format_args!("no tool {name:?} can run"));
                 }
-                if built_in.is_none_or(|built_in| built_in.is_on) {
-                    layer.tools.push(tool.clone());
-                }
+                layer.tools.push(tool.clone());
             }
             (None, Some(tool)) => layer.sourced.push(tool),
+            (None, None) if self.is_off(&name) => {}
             (None, None) => match name.split_once("__") {
                 Some((source, _)) => {
                     location.wrong(format_args!("{name:?} is of {source:?}, which has no section [mcp.{source}]"));
@@ -126,6 +124,11 @@ impl Parts<'_> {
                 None => location.wrong(format_args!("{name:?} is no tool that is built in or in a file")),
             },
         }
+    }
+
+    /// Whether the settings have switched off the built-in tool of that name, and no file has another one.
+    fn is_off(&self, name: &str) -> bool {
+        !self.tools.declares(name) && (self.built_in)(name).is_some_and(|built_in| !built_in.is_on)
     }
 
     /// The tool of a known source that `name` names: `source__tool`.

@@ -131,7 +131,7 @@ impl Tools {
         if let wrong @ Some(_) = self.claim(path, name) {
             return wrong;
         }
-        if (known.built_in)(name).is_some() || RESERVED.contains(&name) {
+        if (known.built_in)(name).is_some_and(|built_in| built_in.is_on) || RESERVED.contains(&name) {
             return Some(format!("{name} is the name of a built-in tool"));
         }
         name.contains("__").then(|| format!("{name:?} must not have two _ in a row, as the tools of servers have"))
@@ -178,6 +178,11 @@ fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, probl
         None => return problems.push(Problem::new(path, "cannot be read")),
     };
     for ToolEntry { name, description, input_schema } in entries {
+        // A file may have texts for tools that are not built in: no profile can list those.
+        let BuiltIn { policy, effect, is_on } = (known.built_in)(&name).unwrap_or_default();
+        if !is_on {
+            continue;
+        }
         if let Some(reason) = tools.claim(path, &name) {
             problems.push(Problem::new(path, reason));
         }
@@ -185,8 +190,6 @@ fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, probl
             problems.push(Problem::new(path, format!("{name}: input_schema must have the type \"object\"")));
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
-        // A file may have texts for tools that are not built in: no profile can list those.
-        let BuiltIn { policy, effect, is_on: _ } = (known.built_in)(&name).unwrap_or_default();
         let tool = OfferedTool { def, policy, effect, moves_to: None, operation: None, samples: Vec::new() };
         tools.offered.insert(name, tool);
     }
