@@ -19,8 +19,8 @@ use crate::config::{BackendMode, Config};
 use crate::llm::{self, Vendor, VendorConfig};
 use crate::probe::{self, Report};
 use crate::store;
-use crate::tools::backend::Backends;
 use crate::tools::backend::probe::BackendReport;
+use crate::tools::backend::{Backends, ServiceMode};
 
 /// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file
 /// or a request. When it is all good: the models that may be called, each with the options of its profiles.
@@ -129,7 +129,11 @@ pub async fn probe_backends(config: &Config, limit: Duration) -> Result<Vec<Back
     let section = |name: &Option<String>| name.as_ref().map_or("backend".to_owned(), |name| format!("backends.{name}"));
     let main = has_main.then(|| (section(&None), main));
     let named = named.into_iter().map(|(name, backend)| (section(&Some(name)), backend));
-    let services = services.into_iter().filter(|(name, _)| has_main || name.is_some());
+    // Where a backend has credentials of its own and no others for its service, they are the same.
+    let services = services.into_iter().filter(|(name, _)| match name {
+        None => has_main,
+        Some(name) => config.backends.get(name).is_some_and(|backend| backend.service.mode != ServiceMode::Off),
+    });
     let services = services.map(|(name, backend)| (format!("{}.service", section(&name)), backend));
     let probes = main.into_iter().chain(named).chain(services);
     let probes = probes.map(async |(name, backend)| backend.probe(name, limit).await);

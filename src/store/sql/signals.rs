@@ -300,8 +300,8 @@ impl Numbers {
 
     /// Adds that those which were given are given.
     pub(super) fn keep(self, batch: &mut Batch) {
-        for (tenant, seq) in self.0 {
-            batch.say("UPDATE signal_numbers SET seq = $2 WHERE tenant = $1 AND seq < $2").bind((tenant, seq));
+        for (whose, seq) in self.0 {
+            batch.say("UPDATE signal_numbers SET seq = $2 WHERE tenant = $1 AND seq < $2").bind((whose, seq));
         }
     }
 }

@@ -61,7 +61,7 @@ const EXCEPTIONS: [(&str, &str, Why); 51] = [
     ("sql/directives/queue.rs", "UPDATE directives SET status = 'running'", Why::Times),
     ("sql/directives/queue.rs", "UPDATE directives SET token = token + 1", Why::Times),
     ("sql/directives/queue.rs", "UPDATE directives SET sent_at", Why::OwnRun),
-    ("sql/directives/queue.rs", "FROM directives WHERE id = $1 AND token = $2", Why::OwnRun),
+    ("sql/directives/queue.rs", "FROM directives WHERE id @one_of($1) AND status = 'running'", Why::OwnRun),
     ("sql/directives/queue.rs", "UPDATE directives SET lease_until", Why::OwnRun),
     ("sql/drafts.rs", "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1", Why::Times),
     ("sql/previews.rs", "DELETE FROM previews WHERE id IN ( SELECT id FROM previews", Why::Times),

@@ -72,7 +72,7 @@ async fn a_page_is_read_as_text_where_its_host_is_allowed_and_nobody_is_connecte
     assert_eq!(offered, ["web_fetch"], "there is no search engine");
     let expected = json!({
         "type": "web_browse_result", "mode": "http", "url": url, "final_url": url, "status": 200,
-        "content_type": "text/html", "encoding": "windows-1252", "text": page["text"],
+        "content_type": "text/html; charset=iso-8859-1", "encoding": "windows-1252", "text": page["text"],
     });
     assert_eq!(page, expected);
     let text = page["text"].as_str().unwrap();

@@ -53,6 +53,8 @@ const cases = {
     const approved = directive(page, "t1");
     await approved.open();
     await approved.find(".sb-comment summary").click();
+    // Its field has the focus once it has opened.
+    await page.waitForFunction(() => document.activeElement.localName === "textarea");
     await page.keyboard.type("Go on");
     await approved.click("Approve");
     const approve = [await approved.reaches("done"), await approved.history(4), await focus(), await approved.find("dt:text-is('Comment') + dd").textContent()];
