@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use super::config::ms;
@@ -115,15 +116,15 @@ pub(super) async fn keep(directives: &Directives, ended: Vec<Ended>) -> Vec<Ende
         Err(_) if ended.len() > 1 => {}
         Err(error) => return left(directives, ended, &error),
     }
-    // One that cannot be kept keeps no other from it.
-    let mut again = Vec::new();
-    for one in ended {
+    // One that cannot be kept keeps no other from it. All at once: where the store is away, it is waited for once.
+    let each = ended.into_iter().map(|one| async move {
         let one = vec![one];
-        if let Err(error) = settle(directives, &one).await {
-            again.extend(left(directives, one, &error));
+        match settle(directives, &one).await {
+            Ok(()) => Vec::new(),
+            Err(error) => left(directives, one, &error),
         }
-    }
-    again
+    });
+    join_all(each).await.into_iter().flatten().collect()
 }
 
 /// What of this is to be tried again.

@@ -11,6 +11,7 @@ use super::resolver::system_lookup;
 use super::search::Searcher;
 use super::{Failure, search};
 use crate::agent::ports::tools::ToolContext;
+use crate::chat::causes::Causes;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::tool::ToolOutput;
 use crate::tools::executor::Handler;
@@ -38,7 +39,7 @@ impl Tool for WebFetch {
         Ok(match self.0.fetch(&url).await {
             Ok(page) => told(&page),
             Err(error) => {
-                tracing::debug!(error = ?error, "a page was not fetched");
+                tracing::debug!(error = %Causes(&error), "a page was not fetched");
                 failed(&Failure::from(&error))
             }
         })
@@ -67,7 +68,7 @@ impl Tool for WebSearch {
         Ok(match searcher.search(&query, num_results).await {
             Ok(results) => told(&results),
             Err(error) => {
-                tracing::debug!(error = ?error, "a search has failed");
+                tracing::debug!(error = %Causes(&error), "a search has failed");
                 failed(&Failure::from(&error))
             }
         })

@@ -246,6 +246,8 @@ async fn each_backend_is_asked_once_with_credentials_of_the_settings() {
     }
     assert_eq!(ended.code, 1);
     assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
+    let issuers = backends.requests().into_iter().filter(|request| request.path.starts_with("/tokens/"));
+    assert_eq!(issuers.count(), 2, "nobody's token is exchanged, and none is asked for without a tenant");
     let asked = backends.requests().into_iter().filter(|request| !request.path.starts_with("/tokens/"));
     assert_eq!(asked.filter(|request| request.method == "GET").count(), 8);
 }
