@@ -4,6 +4,23 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::ids::ToolCallId;
+
+/// The kind of a file's change: `{file, diff, added, removed}`, without the last three where a side is no text.
+pub const FILE_EDIT: &str = "file_edit";
+
+/// The kind of the state of files that was kept before a message: `{checkpoint_id, session}`.
+pub const CHECKPOINT: &str = "checkpoint";
+
+/// What a call has made for its client's screen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallArtifact {
+    /// The call.
+    pub call: ToolCallId,
+    /// What it has made.
+    pub artifact: Artifact,
+}
+
 /// A thing for the client's screen, made by a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {

@@ -14,9 +14,10 @@ use utoipa::{PartialSchema, ToSchema};
 use super::approvals::ApprovalBody;
 use super::views::RunBody;
 use crate::agent::ports::conversations::{
-    CallView, ConversationHead, ConversationView, MessageExport, MessageView, Paged, PayloadExport, Role, RunExport,
-    TrailItem,
+    ArtifactExport, CallView, ConversationHead, ConversationView, MessageExport, MessageView, Paged, PayloadExport,
+    Role, RunExport, TrailItem,
 };
+use crate::chat::artifact::Artifact;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::ids::RunId;
 use crate::dialect::bodies::PlaceBody;
@@ -121,11 +122,25 @@ struct CallBody {
     id: String,
     name: String,
     state: &'static str,
+    /// What it has made for the screen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    artifacts: Vec<ArtifactBody>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeptArtifact)]
+struct ArtifactBody {
+    /// As the stream's events are called.
+    kind: String,
+    /// As its kind says.
+    payload: serde_json::Value,
 }
 
 impl CallBody {
     fn from_call(call: CallView) -> Self {
-        Self { id: call.id, name: call.name, state: call.fate.name() }
+        let artifact = |Artifact { kind, payload }| ArtifactBody { kind: kind.into_owned(), payload };
+        let artifacts = call.artifacts.into_iter().map(artifact).collect();
+        Self { id: call.id, name: call.name, state: call.fate.name(), artifacts }
     }
 }
 
@@ -137,6 +152,7 @@ pub(super) struct ExportBody {
     conversation: HeadBody,
     runs: Vec<RunExportBody>,
     payloads: Vec<PayloadExportBody>,
+    artifacts: Vec<ArtifactExportBody>,
     approvals: Vec<ApprovalBody>,
     trail: Vec<TrailItemBody>,
 }
@@ -178,6 +194,25 @@ pub(super) struct PayloadExportBody {
     #[schema(value_type = Value)]
     data: Box<RawValue>,
     summary: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExportedArtifact)]
+pub(super) struct ArtifactExportBody {
+    run_id: String,
+    /// The call that made it.
+    tool_call_id: String,
+    kind: String,
+    /// As its kind says.
+    #[schema(value_type = Value)]
+    payload: Box<RawValue>,
+}
+
+impl ArtifactExportBody {
+    pub(super) fn from_export(export: ArtifactExport) -> Self {
+        let ArtifactExport { run, call, kind, body } = export;
+        Self { run_id: run.to_string(), tool_call_id: call, kind, payload: body }
+    }
 }
 
 impl PayloadExportBody {

@@ -12,7 +12,9 @@ use tokio::time::{Instant, sleep};
 
 use super::Services;
 use super::approvals::ApprovalBody;
-use super::conversation_views::{HeadBody, MessageExportBody, PayloadExportBody, RunExportBody, TrailItemBody};
+use super::conversation_views::{
+    ArtifactExportBody, HeadBody, MessageExportBody, PayloadExportBody, RunExportBody, TrailItemBody,
+};
 use super::problem::Problem;
 use super::share::{self, Slot};
 use crate::agent::ports::conversations::{ExportAt, ExportItem, ExportPart, PageError};
@@ -111,17 +113,19 @@ impl Export {
 enum List {
     Runs,
     Payloads,
+    Artifacts,
     Approvals,
     Trail,
 }
 
 impl List {
-    const ALL: [Self; 4] = [Self::Runs, Self::Payloads, Self::Approvals, Self::Trail];
+    const ALL: [Self; 5] = [Self::Runs, Self::Payloads, Self::Artifacts, Self::Approvals, Self::Trail];
 
     fn begin(self) -> &'static [u8] {
         match self {
             Self::Runs => br#","runs":["#,
             Self::Payloads => br#"],"payloads":["#,
+            Self::Artifacts => br#"],"artifacts":["#,
             Self::Approvals => br#"],"approvals":["#,
             Self::Trail => br#"],"trail":["#,
         }
@@ -161,6 +165,10 @@ impl Document {
             ExportItem::Payload(payload) => {
                 self.next(List::Payloads);
                 self.write(&PayloadExportBody::from_export(payload))
+            }
+            ExportItem::Artifact(artifact) => {
+                self.next(List::Artifacts);
+                self.write(&ArtifactExportBody::from_export(artifact))
             }
             ExportItem::Approval(view) => {
                 self.next(List::Approvals);

@@ -194,6 +194,8 @@ impl Task {
             trail: &[],
             place: None,
             payloads: &[],
+            first_artifact: 0,
+            artifacts: &[],
             turns: 0,
             used: Used::default(),
             usage: Usage::default(),

@@ -2,6 +2,7 @@
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
 use crate::chat::answer::{Answer, AnswerPiece};
+use crate::chat::artifact::CallArtifact;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
@@ -115,6 +116,15 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     seen
 }
 
+/// Gives a call of a run what it has made: the last one of its id.
+pub(super) fn add_artifact(messages: &mut [MessageView], run: RunId, made: CallArtifact) {
+    let of_run = messages.iter_mut().filter(|message| message.id.run == run && message.role == Role::Assistant);
+    let calls = of_run.flat_map(|message| &mut message.calls).filter(|call| call.id == made.call.as_str());
+    if let Some(call) = calls.last() {
+        call.artifacts.push(made.artifact);
+    }
+}
+
 /// Gives the messages of `run` the text that its user saw, instead of the model's: without markers. An answer is in
 /// parts, each of which ends with the calls of its turn; a message that has other calls than the next part got no part
 /// of its own, and its text is in a later one's.
@@ -162,7 +172,7 @@ fn parts(answer: &Answer) -> Vec<Part<'_>> {
 
 /// A call before its result is known, which is what one without a result stays.
 fn call_view(id: &ToolCallId, name: &str) -> CallView {
-    CallView { id: id.as_str().to_owned(), name: name.to_owned(), fate: CallFate::NotRun }
+    CallView { id: id.as_str().to_owned(), name: name.to_owned(), fate: CallFate::NotRun, artifacts: Vec::new() }
 }
 
 fn tell(call: &mut CallView, fates: &[(String, CallFate)]) {

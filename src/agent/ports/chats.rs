@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::store_error::StoreError;
 use crate::chat::answer::Answer;
+use crate::chat::artifact::CallArtifact;
 use crate::chat::caller::Owner;
 use crate::chat::failure::Failure;
 use crate::chat::ids::{ConversationId, RunId};
@@ -118,6 +119,8 @@ pub struct ChatRun {
     pub answer: Option<Answer>,
     /// Its payloads, in order.
     pub payloads: Vec<Payload>,
+    /// What its calls have made for the screen, in order.
+    pub artifacts: Vec<CallArtifact>,
     /// The screen state that its request brought.
     pub context: Option<ScreenState>,
     /// Its tokens.

@@ -3,6 +3,7 @@
 use super::names::Name;
 use crate::chat::answer::Answer;
 use crate::chat::approval::Approval;
+use crate::chat::artifact::CallArtifact;
 use crate::chat::clarification::Clarification;
 use crate::chat::cost::Cost;
 use crate::chat::failure::Failure;
@@ -41,6 +42,10 @@ pub struct Commit<'a> {
     pub place: Option<&'a Place>,
     /// Payloads; one that is there already is kept as it is.
     pub payloads: &'a [Payload],
+    /// The number of the first of `artifacts` in the run, from 0.
+    pub first_artifact: u32,
+    /// What tools have made for the client's screen.
+    pub artifacts: &'a [CallArtifact],
     /// Model calls that have ended, in all; the call that was approved is one of them.
     pub turns: u32,
     /// The use of the run itself, in all.

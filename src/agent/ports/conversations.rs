@@ -7,6 +7,7 @@ use super::approvals::ApprovalView;
 use super::quotas::{OverQuota, Quotas};
 use super::store_error::StoreError;
 use crate::bounded::memory::{Exhausted, Reservation};
+use crate::chat::artifact::Artifact;
 use crate::chat::caller::Owner;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, MessageId, PayloadId, RunId};
@@ -155,7 +156,7 @@ pub struct ConversationView {
 }
 
 /// A message as a user sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MessageView {
     /// Its id.
     pub id: MessageId,
@@ -179,7 +180,7 @@ pub enum Role {
 }
 
 /// A tool call as a user sees it: never its arguments or result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CallView {
     /// The call's id.
     pub id: String,
@@ -187,6 +188,8 @@ pub struct CallView {
     pub name: String,
     /// Its fate.
     pub fate: CallFate,
+    /// What it has made for the screen.
+    pub artifacts: Vec<Artifact>,
 }
 
 /// Where an export goes on: its sections one after the other, each behind what was read of it.
@@ -206,6 +209,15 @@ pub enum ExportAt {
     /// Behind the payload with this number.
     Payloads {
         /// The number.
+        seq: i64,
+        /// Where the export ends.
+        until: ExportEnd,
+    },
+    /// Behind the artifact of this run with this number.
+    Artifacts {
+        /// The run's position in the conversation.
+        run: i64,
+        /// The artifact's number in it.
         seq: i64,
         /// Where the export ends.
         until: ExportEnd,
@@ -247,7 +259,7 @@ pub struct ExportPart {
 }
 
 /// Something of a conversation, in the order of an export: its head, then its runs, each before its messages, then the
-/// payloads, the approvals and the trail.
+/// payloads, the artifacts, the approvals and the trail.
 #[derive(Debug, Clone)]
 pub enum ExportItem {
     /// The conversation as lists show it.
@@ -258,6 +270,8 @@ pub enum ExportItem {
     Message(MessageExport),
     /// Data that a tool or a model made for the client.
     Payload(PayloadExport),
+    /// What a tool has made for the client's screen.
+    Artifact(ArtifactExport),
     /// A call that waited for an approval.
     Approval(Box<ApprovalView>),
     /// An entry of the trail.
@@ -288,6 +302,19 @@ pub struct PayloadExport {
     pub summary: String,
     /// As its type says.
     pub data: Box<RawValue>,
+}
+
+/// An artifact as it was kept.
+#[derive(Debug, Clone)]
+pub struct ArtifactExport {
+    /// The run.
+    pub run: RunId,
+    /// The call that made it.
+    pub call: String,
+    /// Its kind.
+    pub kind: String,
+    /// As its kind says.
+    pub body: Box<RawValue>,
 }
 
 /// A message as it is kept for the model.

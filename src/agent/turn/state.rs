@@ -22,6 +22,7 @@ use crate::agent::offer::consent;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::store::{Commit, RunStart};
 use crate::chat::answer::{Answer, AnswerPiece};
+use crate::chat::artifact::{Artifact, CallArtifact};
 use crate::chat::failure::Failure;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{RunId, ToolCallId};
@@ -53,6 +54,10 @@ pub(super) struct Transcript {
     pub(super) names: Names,
     /// Payloads that the store has not got yet.
     pub(super) payloads: Vec<Payload>,
+    /// What tools have made for the client's screen that the store has not got yet.
+    artifacts: Vec<CallArtifact>,
+    /// How many of them it has got.
+    artifacts_committed: u32,
     /// The model of the newest answer, and the vendor's id of that request.
     pub(super) answered_by: Option<(Arc<ModelOrigin>, Option<String>)>,
     /// The call ids of the whole conversation.
@@ -63,6 +68,8 @@ pub(super) struct Transcript {
     pub(super) diagnosis: Option<Diagnosis>,
     /// The newest call, and how often in a row.
     pub(super) repeats: Repeats,
+    /// Calls that have failed since the last one that did not.
+    pub(super) failures: u32,
     /// Writes whose outcome is unknown.
     pub(super) tries: Tries,
     /// What helpers have done and this run has not taken over yet.
@@ -133,10 +140,13 @@ impl Transcript {
             names,
             entries_committed: u32::try_from(answered).unwrap_or(u32::MAX).saturating_add(1),
             payloads: Vec::new(),
+            artifacts: Vec::new(),
+            artifacts_committed: 0,
             answered_by: None,
             speech: Speech::new(profile),
             diagnosis: None,
             repeats: Repeats::default(),
+            failures: 0,
             tries: Tries::default(),
             aside: Arc::default(),
             helped: Vec::new(),
@@ -216,6 +226,8 @@ impl Transcript {
             trail: &self.trail,
             place: self.moves.uncommitted(),
             payloads: &self.payloads,
+            first_artifact: self.artifacts_committed,
+            artifacts: &self.artifacts,
             turns: self.turns,
             used: self.ledger.own,
             usage: self.ledger.usage,
@@ -239,7 +251,14 @@ impl Transcript {
         self.trail.clear();
         self.moves.mark_committed();
         self.payloads.clear();
+        self.artifacts_committed += u32::try_from(self.artifacts.len()).unwrap_or(u32::MAX);
+        self.artifacts.clear();
         self.helped.clear();
+    }
+
+    /// Keeps what a call has made for the client's screen.
+    pub(super) fn keep_artifact(&mut self, call: &ToolCallId, artifact: &Artifact) {
+        self.artifacts.push(CallArtifact { call: call.clone(), artifact: artifact.clone() });
     }
 
     /// What a call that was made has said, where anybody wants to know. It is looked at for names and mentions.

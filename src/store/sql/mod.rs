@@ -1,6 +1,7 @@
 //! Every statement, by its subject, behind the ports of [`crate::agent::ports`].
 
 mod approvals;
+mod artifacts;
 mod audit;
 mod client_history;
 mod data;

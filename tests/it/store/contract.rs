@@ -467,6 +467,8 @@ pub fn said(first: u32, messages: &[Message]) -> Commit<'_> {
         trail: &[],
         place: None,
         payloads: &[],
+        first_artifact: 0,
+        artifacts: &[],
         turns: 0,
         used: Used::default(),
         usage: Usage::default(),

@@ -69,7 +69,12 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
     let id = |seq| MessageId { run, seq };
     let Message::Assistant(called) = calls else { panic!("calls") };
     let fates = called.calls().zip([CallFate::Done, CallFate::Failed]);
-    let calls = fates.map(|(call, fate)| CallView { id: call.id.as_str().into(), name: call.name.clone(), fate });
+    let calls = fates.map(|(call, fate)| CallView {
+        id: call.id.as_str().into(),
+        name: call.name.clone(),
+        fate,
+        artifacts: Vec::new(),
+    });
     let message = |seq, role, text: &str, calls, after_ms| MessageView {
         id: id(seq),
         role,

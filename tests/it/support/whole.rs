@@ -52,7 +52,7 @@ pub async fn exported<S: ExportStore + ?Sized>(store: &S, owner: &Owner, id: &Co
                 ExportItem::Head(of) => head = Some(of),
                 ExportItem::Run(run) => runs.push((*run, Vec::new())),
                 ExportItem::Message(message) => runs.last_mut().unwrap().1.push(message),
-                ExportItem::Payload(_) | ExportItem::Approval(_) => {}
+                ExportItem::Payload(_) | ExportItem::Artifact(_) | ExportItem::Approval(_) => {}
                 ExportItem::Trail(entry) => trail.push(entry),
             }
         }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::signals::{self, Numbers};
+use super::artifacts::{ArtifactRow, insert_artifacts};
 use super::audit::{tell, tell_ended};
 use super::payloads::{PayloadRow, insert_payloads};
 use super::places::keep_place;
@@ -35,6 +36,7 @@ pub(super) struct Rows {
     messages: Vec<Record>,
     trail: Vec<(i64, &'static str, String)>,
     payloads: Vec<PayloadRow>,
+    artifacts: Vec<Option<ArtifactRow>>,
     place: Option<(String, String)>,
 }
 
@@ -49,6 +51,7 @@ impl Rows {
             messages: commit.messages.iter().map(transcript::encode).collect::<Result<_, _>>()?,
             trail: trail.collect::<Result<_, RecordError>>()?,
             payloads: commit.payloads.iter().map(PayloadRow::from_payload).collect::<Result<_, _>>()?,
+            artifacts: commit.artifacts.iter().map(ArtifactRow::from_artifact).collect::<Result<_, _>>()?,
             place: match commit.place {
                 Some(place) => Some((place.context_type.clone(), encode_place(place)?)),
                 None => None,
@@ -155,7 +158,9 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
     if let Some((context_type, place)) = rows.place {
         move_run(batch, seat, run, &context_type, (place, now));
     }
-    insert_payloads(batch, (&seat.conversation.scope, &seat.conversation.id), run, rows.payloads, now);
+    let of = (&seat.conversation.scope, seat.conversation.id.as_str());
+    insert_payloads(batch, of, run, rows.payloads, now);
+    insert_artifacts(batch, of, run, (commit.first_artifact, rows.artifacts), now);
 }
 
 /// The run goes on at another place, and its conversation is there.

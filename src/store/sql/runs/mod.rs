@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
-use super::{SqlStore, approvals, audit, client_history, data, drafts, payloads, places, plans, quotas, seen, usage};
+use super::{
+    SqlStore, approvals, artifacts, audit, client_history, data, drafts, payloads, places, plans, quotas, seen, usage,
+};
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
     BeginError, Begun, Commit, MostRuns, NewRun, RequestKey, RunCommits, RunEnd, RunRecords, RunStart, RunStarts, Used,

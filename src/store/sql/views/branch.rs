@@ -1,5 +1,6 @@
 //! A conversation with the messages of its newest branch, a part at a time.
 
+use super::artifacts::{KeptRow, kept};
 use super::heads::find_head;
 use super::{SqlStore, is_seen};
 use crate::agent::ports::conversations::{ConversationView, MessageView, PageError};
@@ -84,6 +85,10 @@ impl SqlStore {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
             view::replace_with_answer_text(&mut messages, run, &decode_answer(&body, None)?);
         }
+        for row in artifacts(&mut transaction, scope, id, &window).await? {
+            let (run, made) = kept(row)?;
+            view::add_artifact(&mut messages, run, made);
+        }
         let earlier = window.has_earlier.then(|| window.from.to_string());
         Ok(Some(ConversationView { head, messages, earlier }))
     }
@@ -104,6 +109,7 @@ async fn sizes(
              CAST(COALESCE((SELECT SUM(octet_length(CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END))
                   FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
                       AND m.run_seq = p.run_seq), 0)
+             + COALESCE((SELECT SUM(octet_length(a.body)) FROM artifacts a WHERE a.run_id = r.id), 0)
              + COALESCE(octet_length(d.answer), 0) AS BIGINT)
          FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
@@ -157,6 +163,25 @@ async fn answers(
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN run_details d ON d.run_id = r.id
          WHERE d.answer IS NOT NULL AND p.run_seq >= $4 AND p.run_seq < $5",
+    ))
+    .bind((scope, id.as_str(), window.from, window.before))
+    .fetch_all(connection)
+    .await
+}
+
+/// What the calls of these runs have made.
+async fn artifacts(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &ConversationId,
+    window: &Window,
+) -> Result<Vec<KeptRow>, sqlx::Error> {
+    query(concat!(
+        newest_path!(),
+        "SELECT a.run_id, a.call, a.kind, a.body FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN artifacts a ON a.run_id = r.id
+         WHERE p.run_seq >= $4 AND p.run_seq < $5 ORDER BY p.run_seq, a.seq",
     ))
     .bind((scope, id.as_str(), window.from, window.before))
     .fetch_all(connection)

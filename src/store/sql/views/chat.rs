@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{KeptRow, kept};
+use super::{KeptRow, artifacts, kept};
 use crate::agent::ports::chats::ChatRun;
+use crate::chat::artifact::CallArtifact;
 use crate::chat::ids::RunId;
 use crate::chat::message::{Author, Message};
 use crate::chat::payload::Payload;
@@ -96,16 +97,22 @@ pub(super) async fn chat_runs(connection: &mut dyn Connection, scope: &Scope, id
     let window = Window::from_sizes(&sizes(connection, scope, id).await?);
     let mut by_run = messages(connection, scope, id, &window).await?;
     let mut payloads = payloads(connection, scope, id, &window).await?;
+    let mut made = made(connection, scope, id, &window).await?;
     let mut chat_runs = Vec::new();
     for row in runs(connection, scope, id, &window).await? {
         let own = by_run.remove(&row.run_seq).unwrap_or_default();
         let of_run = payloads.remove(&row.run.id()?).unwrap_or_default();
-        chat_runs.push(chat_run(row, own, of_run)?);
+        let made = made.remove(&row.run.id()?).unwrap_or_default();
+        chat_runs.push(chat_run(row, own, (of_run, made))?);
     }
     Ok(chat_runs)
 }
 
-fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Result<ChatRun, Fault> {
+fn chat_run(
+    row: ChatRow,
+    messages: Vec<Message>,
+    (payloads, artifacts): (Vec<Payload>, Vec<CallArtifact>),
+) -> Result<ChatRun, Fault> {
     let ChatRow { run, run_seq, upto, cancel_requested, answer, diagnostics, context } = row;
     let run = run.into_record()?;
     let by_server = messages.first().is_some_and(is_by_server);
@@ -122,6 +129,7 @@ fn chat_run(row: ChatRow, messages: Vec<Message>, payloads: Vec<Payload>) -> Res
         by_server,
         answer,
         payloads,
+        artifacts,
         context: context.map(|text| transcript::screen(&text)).transpose()?,
         usage: run.usage,
         started_at_ms: run.created_at_ms,
@@ -143,6 +151,7 @@ async fn sizes(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Resu
                   WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = p.run_seq), 0)
              + COALESCE((SELECT SUM(octet_length(y.data) + octet_length(y.summary)) FROM payloads y
                   WHERE y.run_id = r.id), 0)
+             + COALESCE((SELECT SUM(octet_length(a.body)) FROM artifacts a WHERE a.run_id = r.id), 0)
              + COALESCE(octet_length(d.answer), 0) + COALESCE(octet_length(d.context), 0) AS BIGINT) AS content,
              CAST(COALESCE(octet_length(d.diagnostics), 0) AS BIGINT) AS diagnosed
          FROM path p
@@ -223,6 +232,31 @@ async fn payloads(
         payloads.entry(run).or_default().push(payload);
     }
     Ok(payloads)
+}
+
+/// What calls have made, by their runs.
+async fn made(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &str,
+    window: &Window,
+) -> Result<HashMap<RunId, Vec<CallArtifact>>, Fault> {
+    let rows: Vec<artifacts::KeptRow> = query(concat!(
+        newest_path!(),
+        "SELECT a.run_id, a.call, a.kind, a.body FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN artifacts a ON a.run_id = r.id
+         WHERE p.run_seq >= $4 ORDER BY p.run_seq, a.seq",
+    ))
+    .bind((scope, id, window.from))
+    .fetch_all(connection)
+    .await?;
+    let mut made: HashMap<RunId, Vec<CallArtifact>> = HashMap::new();
+    for row in rows {
+        let (run, artifact) = artifacts::kept(row)?;
+        made.entry(run).or_default().push(artifact);
+    }
+    Ok(made)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use super::branch::message_id;
 use super::heads::find_head;
 use super::trail::{self, item};
-use super::{SqlStore, approvals_behind};
+use super::{SqlStore, approvals_behind, artifacts};
 use crate::agent::ports::conversations::{
-    ExportAt, ExportEnd, ExportItem, ExportPart, MessageExport, PageError, PayloadExport, RunExport,
+    ArtifactExport, ExportAt, ExportEnd, ExportItem, ExportPart, MessageExport, PageError, PayloadExport, RunExport,
 };
 use crate::bounded::memory::Reservation;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
@@ -92,6 +92,9 @@ impl SqlStore {
             }
             ExportAt::Messages { run, seq, until } => messages(connection, scope, id, (run, seq, until), held).await?,
             ExportAt::Payloads { seq, until } => payloads(connection, scope, id, (seq, until), held).await?,
+            ExportAt::Artifacts { run, seq, until } => {
+                artifacts(connection, scope, id, (run, seq, until), held).await?
+            }
             ExportAt::Approvals { at_ms, id: after, until } => {
                 let found = approvals_behind(connection, scope, id.as_str(), (at_ms, &after), PART_APPROVALS).await?;
                 let next = match found.last() {
@@ -238,7 +241,7 @@ async fn payloads(
     .bind((scope, id.as_str(), after, until.run, PART_ROWS))
     .fetch_all(&mut *connection)
     .await?;
-    let behind = ExportAt::Approvals { at_ms: i64::MIN, id: String::new(), until };
+    let behind = ExportAt::Artifacts { run: -1, seq: -1, until };
     let Some((last, bytes, has_more)) = fitting(&sizes) else {
         return Ok(ExportPart { items: Vec::new(), next: Some(behind) });
     };
@@ -265,6 +268,49 @@ fn payload(
         kind: original(&kind).into_owned(),
         summary: serde_json::from_str(&summary).map_err(RecordError::json("summary"))?,
         data: RawValue::from_string(data).map_err(RecordError::json("payload"))?,
+    }))
+}
+
+/// The artifacts behind one of a run.
+async fn artifacts(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &ConversationId,
+    (run, seq, until): (i64, i64, ExportEnd),
+    held: &mut Reservation,
+) -> Read {
+    let sizes: Vec<Size> = query(
+        "SELECT r.run_seq, a.seq, CAST(octet_length(a.body) AS BIGINT) FROM artifacts a JOIN runs r ON r.id = a.run_id
+         WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND (r.run_seq, a.seq) > ($4, $5)
+             AND r.run_seq <= $6 ORDER BY r.run_seq, a.seq LIMIT $7",
+    )
+    .bind((scope, id.as_str(), run, seq, until.run, PART_ROWS))
+    .fetch_all(&mut *connection)
+    .await?;
+    let behind = ExportAt::Approvals { at_ms: i64::MIN, id: String::new(), until };
+    let Some((last, bytes, has_more)) = fitting(&sizes) else {
+        return Ok(ExportPart { items: Vec::new(), next: Some(behind) });
+    };
+    reserve(held, bytes)?;
+    let rows: Vec<artifacts::KeptRow> = query(
+        "SELECT a.run_id, a.call, a.kind, a.body FROM artifacts a JOIN runs r ON r.id = a.run_id
+         WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND (r.run_seq, a.seq) > ($4, $5)
+             AND (r.run_seq, a.seq) <= ($6, $7) ORDER BY r.run_seq, a.seq",
+    )
+    .bind((scope, id.as_str(), run, seq, last.0, last.1))
+    .fetch_all(connection)
+    .await?;
+    let items = rows.into_iter().map(artifact).collect::<Result<_, RecordError>>()?;
+    let next = if has_more { ExportAt::Artifacts { run: last.0, seq: last.1, until } } else { behind };
+    Ok(ExportPart { items, next: Some(next) })
+}
+
+fn artifact((run, call, kind, body): artifacts::KeptRow) -> Result<ExportItem, RecordError> {
+    Ok(ExportItem::Artifact(ArtifactExport {
+        run: RunId::parse(&run)?,
+        call: original(&call).into_owned(),
+        kind: original(&kind).into_owned(),
+        body: RawValue::from_string(body).map_err(RecordError::json("artifact"))?,
     }))
 }
 

@@ -54,6 +54,7 @@ use async_trait::async_trait;
 
 use super::SqlStore;
 use super::approvals::approvals_behind;
+use super::artifacts;
 use super::client_history::client_history_of;
 use super::payloads::{KeptRow, kept};
 use super::seen::{count_seen, is_seen};
