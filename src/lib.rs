@@ -20,6 +20,7 @@
 //! toolsets     FLOOR 3  families of tools with logic of their own, each behind a cargo feature
 //! tools        FLOOR 3  the machinery of tools: toolbox, backend client, declared tools, MCP, previews
 //! webhooks     FLOOR 3  signals, delivered to subscribers
+//! workspace    FLOOR 3  the files that an agent works on, its commands, and what can be taken back
 //! store        FLOOR 3  runs, conversations, drafts, previews and the trail, in SQLite or PostgreSQL
 //! demo         FLOOR 3  the embedded default: a stand-in model and a small REST backend
 //! dialect      FLOOR 2  wire protocols, pure: bytes -> RunInput, AgentEvent -> frames
@@ -52,3 +53,4 @@ pub mod telemetry;
 pub mod tools;
 pub mod toolsets;
 pub mod webhooks;
+pub mod workspace;

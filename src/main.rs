@@ -22,6 +22,8 @@ use switchboard::probe::{self, Report};
 use switchboard::store;
 use switchboard::tools::backend::probe::{self as backend, BackendReport};
 use switchboard::tools::mcp;
+#[cfg(feature = "workspace")]
+use switchboard::workspace::command::exec;
 use switchboard::{healthcheck, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -33,6 +35,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const MISCONFIGURED: u8 = 2;
 
 fn main() -> ExitCode {
+    // Before anything else, in one thread: this process becomes the sandbox of a command.
+    #[cfg(feature = "workspace")]
+    {
+        let mut args = std::env::args_os().skip(1);
+        if args.next().is_some_and(|name| name == exec::NAME) {
+            return exec::main(args);
+        }
+    }
     let cli = Cli::parse();
     if let Some(Command::ImportOpenapi(args)) = cli.command {
         return import_openapi(args);

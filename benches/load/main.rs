@@ -12,6 +12,7 @@
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- directives` measures directives, signals and deliveries.
+//! `cargo bench -- workspace` measures what agents do to files.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
 #![expect(
@@ -36,6 +37,7 @@ mod server;
 mod soak;
 mod tls;
 mod upstream;
+mod workspace;
 
 use report::Report;
 use upstream::Upstream;
@@ -72,6 +74,9 @@ async fn measure(names: &[&str]) {
     }
     if let ["directives"] = names {
         return directives::measure(&upstream).await;
+    }
+    if let ["workspace"] = names {
+        return workspace::measure().await;
     }
     if let ["soak", minutes, idle, active] = names {
         let number = |word: &str| word.parse().unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::StartError;
 use super::demo;
 use super::parts::{Tools, backends, root_url, router, tools_and_profiles};
+use super::workspace::Workspace;
 use crate::agent::offer::profile::Profiles;
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::ports::signals::Bell;
@@ -37,8 +38,8 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
         BackendMode::Demo => demo::check(assets),
     };
     let of_process = ("", &Bell::default());
-    let tools =
-        tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process, &intake);
+    let of_process = (of_process, (&intake, Workspace::new(&config.workspace)?.tools()));
+    let tools = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process);
     let profiles = tools.and_then(|Tools { profiles, .. }| {
         router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
     });

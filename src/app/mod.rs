@@ -11,6 +11,11 @@ mod measure;
 mod parts;
 mod ready;
 mod serve;
+#[cfg(feature = "workspace")]
+mod workspace;
+#[cfg(not(feature = "workspace"))]
+#[path = "no_workspace.rs"]
+mod workspace;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,6 +66,7 @@ use demo::DemoBackend;
 use measure::Measured;
 use parts::{Tools, backends, default_models, listen, none_if_zero, root_url, router, tools_and_profiles};
 use ready::Ready;
+use workspace::Workspace;
 
 pub use audit::{AuditError, Verified, export_audit, verify_audit};
 pub use check::{check, probe_backends, probe_models};
@@ -122,6 +128,9 @@ pub enum StartError {
     /// A family of tools cannot be made ready.
     #[error("tools")]
     Toolset(#[source] Unready),
+    /// The workspace cannot be used.
+    #[error("workspace")]
+    Workspace(#[source] Unready),
     /// The clients of subscribers could not be made.
     #[error("signals")]
     Webhooks(#[source] reqwest::Error),
@@ -167,8 +176,11 @@ impl App {
             }
         };
         let backends = backends(config, backend_root, &intake)?;
+        let workspace = Workspace::new(&config.workspace)?;
+        workspace.open().await?;
+        let of_process = ((process.as_str(), &bell), (&intake, workspace.tools()));
         let Tools { toolbox, profiles, loaders, directives, desk: directive_desk, schedules, installations } =
-            tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), (&process, &bell), &intake)?;
+            tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), of_process)?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
         let models = default_models(config)?;
@@ -182,6 +194,7 @@ impl App {
             data: loaders.clone(),
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
+            checkpoints: workspace.checkpoints(),
             payloads: store.clone(),
             approvals: store.clone(),
             plans: store.clone(),
@@ -254,6 +267,7 @@ impl App {
             directive_records: store.clone(),
             directive_roles: config.directives.roles(),
             packages,
+            workspace: workspace.desk(),
             signals: store.clone(),
             deliveries: store.clone(),
             bell: bell.clone(),
@@ -268,6 +282,10 @@ impl App {
                 history_bytes: config.limits.history_bytes,
                 ai_sdk_version: config.server.ai_sdk_version,
                 chat_message: config.chat_message.profile.as_str().into(),
+                smithy: match config.workspace.is_on() {
+                    true => (config.workspace.profile.as_str().into(), config.workspace.role.as_str().into()),
+                    false => ("".into(), "".into()),
+                },
                 now_ms: parts::now_ms,
             },
             usage: store.clone(),

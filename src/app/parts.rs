@@ -30,7 +30,7 @@ use crate::tools::executor::Toolbox;
 use crate::tools::previews::PreviewBounds;
 use crate::tools::rest::data::Loaders;
 use crate::tools::rest::registry::RestTools;
-use crate::tools::{self, Deps};
+use crate::tools::{self, Deps, Workplace};
 use crate::toolsets;
 
 /// The time of this machine, for those who only name it.
@@ -88,8 +88,7 @@ pub(super) fn tools_and_profiles(
     backends: &Backends,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    (process, bell): (&str, &Bell),
-    intake: &Intake,
+    ((process, bell), (intake, workspace)): ((&str, &Bell), (&Intake, Option<Workplace>)),
 ) -> Result<Tools, StartError> {
     let preview_bounds =
         PreviewBounds { life: Duration::from_secs(config.runs.preview_s), most: config.limits.previews };
@@ -100,6 +99,7 @@ pub(super) fn tools_and_profiles(
         preview_bounds,
         payloads: store.clone(),
         web: config.web.clone(),
+        workspace,
         intake: intake.clone(),
     };
     let of_families = toolsets::tools(&deps).map_err(StartError::Toolset)?;
@@ -117,6 +117,7 @@ pub(super) fn tools_and_profiles(
         BackendMode::Demo => assets.with_samples(),
         BackendMode::Http => assets.clone(),
     };
+    let assets = if config.workspace.is_on() { assets.with_coding() } else { assets };
     let assets = assets.with_some_profile();
     let Catalogue { profiles, loaders, requests, schedules, installations } =
         catalogue::load(&assets, &config.llm, &referents, |name| toolbox.built_in(name)).map_err(StartError::Config)?;

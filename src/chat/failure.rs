@@ -24,8 +24,10 @@ pub enum FailureCode {
     RunTooLong,
     DataDenied,
     DataUnavailable,
+    WorkspaceUnavailable,
     MaxTurns,
     ToolCallLimit,
+    ToolFailures,
     MaxTokens,
     EmptyAnswer,
     ContentFiltered,
@@ -46,7 +48,7 @@ pub enum FailureCode {
 
 impl FailureCode {
     /// All that this version has.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Internal,
         Self::StoreUnavailable,
         Self::Interrupted,
@@ -56,8 +58,10 @@ impl FailureCode {
         Self::RunTooLong,
         Self::DataDenied,
         Self::DataUnavailable,
+        Self::WorkspaceUnavailable,
         Self::MaxTurns,
         Self::ToolCallLimit,
+        Self::ToolFailures,
         Self::MaxTokens,
         Self::EmptyAnswer,
         Self::ContentFiltered,
@@ -88,8 +92,10 @@ impl FailureCode {
             Self::RunTooLong => "run_too_long",
             Self::DataDenied => "data_denied",
             Self::DataUnavailable => "data_unavailable",
+            Self::WorkspaceUnavailable => "workspace_unavailable",
             Self::MaxTurns => "max_turns",
             Self::ToolCallLimit => "tool_call_limit",
+            Self::ToolFailures => "tool_failures",
             Self::MaxTokens => "max_tokens",
             Self::EmptyAnswer => "empty_answer",
             Self::ContentFiltered => "content_filtered",

@@ -16,6 +16,7 @@ use rust_embed::RustEmbed;
     exclude = "tools/tables.json"
 )]
 #[cfg_attr(not(feature = "web"), exclude = "tools/web.json")]
+#[cfg_attr(not(feature = "workspace"), exclude = "coding/*", exclude = "tools/workspace.json")]
 #[cfg_attr(
     not(feature = "workflow"),
     exclude = "prompts/workflow/*",
@@ -28,12 +29,15 @@ struct BuiltIn;
 #[derive(Debug, Clone)]
 pub struct Assets {
     dir: Option<PathBuf>,
-    /// A folder of more files, in folders like those beside it; it ends with a slash.
-    more: Option<&'static str>,
+    /// Folders of more files, in folders like those beside them; each ends with a slash.
+    more: Vec<&'static str>,
 }
 
 /// The files of the demo's sample screens.
 const SAMPLES: &str = "samples/";
+
+/// The profile of an agent that works on files.
+const CODING: &str = "coding/";
 
 /// The profile where there is no other one, since no family of tools is built in.
 const PLAIN: &str = "plain/";
@@ -41,7 +45,7 @@ const PLAIN: &str = "plain/";
 impl Assets {
     /// The files of `dir` over the built-in ones.
     pub fn new(dir: Option<PathBuf>) -> Self {
-        Self { dir, more: None }
+        Self { dir, more: Vec::new() }
     }
 
     /// The same files and those of the sample screens, unless the folder has profiles of its own: then it has its own
@@ -49,13 +53,24 @@ impl Assets {
     pub fn with_samples(&self) -> Self {
         let built_in: BTreeSet<String> = built_in_in("profiles").collect();
         let is_own = self.list("profiles", ".toml").iter().any(|path| !built_in.contains(path));
-        Self { more: (!is_own).then_some(SAMPLES), ..self.clone() }
+        if is_own { self.clone() } else { self.with(SAMPLES) }
+    }
+
+    /// The same files and those of the agent that works on files, but for what the folder has by their names.
+    pub fn with_coding(&self) -> Self {
+        self.with(CODING)
+    }
+
+    fn with(&self, folder: &'static str) -> Self {
+        let mut assets = self.clone();
+        assets.more.push(folder);
+        assets
     }
 
     /// The same files, and a profile without tools where there is none at all.
     pub fn with_some_profile(&self) -> Self {
         match self.list("profiles", ".toml").is_empty() {
-            true => Self { more: Some(PLAIN), ..self.clone() },
+            true => self.with(PLAIN),
             false => self.clone(),
         }
     }
@@ -63,24 +78,29 @@ impl Assets {
     /// The text of the file at `path`; `None` when there is none or it cannot be read. The built-in file never stands in
     /// for one of the folder that cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
-        let found = match self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.join(path))) {
-            Some(Ok(text)) => return Some(text),
-            Some(Err(error)) if error.kind() != ErrorKind::NotFound => return None,
-            Some(Err(_)) | None => built_in(path),
-        };
-        match self.more.filter(|more| !path.starts_with(more)) {
-            Some(more) => found.or_else(|| self.text(&format!("{more}{path}"))),
-            None => found,
+        let folders = std::iter::once("").chain(self.more.iter().copied());
+        folders.map(|folder| format!("{folder}{path}")).find_map(|path| self.found(&path)).flatten()
+    }
+
+    /// The text of that very file; `None` when there is none, and `Some(None)` when it cannot be read.
+    fn found(&self, path: &str) -> Option<Option<String>> {
+        match self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.join(path))) {
+            Some(Ok(text)) => Some(Some(text)),
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => Some(None),
+            Some(Err(_)) | None => built_in(path).map(Some),
         }
     }
 
-    /// The paths of the files directly in `folder` that end in `suffix`, sorted.
+    /// The paths of the files directly in `folder` that end in `suffix`, sorted; then those of the folders of more, but
+    /// for what has the name of one before.
     pub fn list(&self, folder: &str, suffix: &str) -> Vec<String> {
-        let mut paths = self.in_folder(folder);
-        if let Some(more) = self.more {
-            paths.extend(self.in_folder(&format!("{more}{folder}")));
+        let mut names = BTreeSet::new();
+        let mut paths = Vec::new();
+        for more in std::iter::once("").chain(self.more.iter().copied()) {
+            let found = self.in_folder(&format!("{more}{folder}")).into_iter().filter(|path| path.ends_with(suffix));
+            paths.extend(found.filter(|path| names.insert(path.strip_prefix(more).unwrap_or(path).to_owned())));
         }
-        paths.into_iter().filter(|path| path.ends_with(suffix)).collect()
+        paths
     }
 
     fn in_folder(&self, folder: &str) -> BTreeSet<String> {

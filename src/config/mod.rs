@@ -38,6 +38,7 @@ use crate::runs::starts::Pace;
 use crate::store;
 use crate::tools;
 use crate::webhooks;
+use crate::workspace;
 use assets::Assets;
 
 #[cfg(not(feature = "demo"))]
@@ -83,6 +84,8 @@ pub struct Config {
     pub signals: webhooks::SignalsConfig,
     /// What the tools of the web may reach.
     pub web: tools::web::WebConfig,
+    /// The files that an agent works on.
+    pub workspace: workspace::config::WorkspaceConfig,
     /// The models that do jobs beside runs.
     pub helpers: Helpers,
     /// The level and the format of the log.
@@ -292,6 +295,20 @@ impl Sources {
     pub fn assets(&self) -> Assets {
         Assets::new(self.dir.clone())
     }
+}
+
+/// The path of this program, which starts itself anew as the sandbox of commands.
+///
+/// # Errors
+/// When the system does not tell it.
+pub fn program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+/// Where this process finds programs, where it says so.
+pub fn search_path() -> Option<String> {
+    let path = std::env::var_os("PATH")?;
+    path.into_string().ok().filter(|path| !path.is_empty())
 }
 
 impl Config {

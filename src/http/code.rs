@@ -43,6 +43,8 @@ pub enum Code {
     AlreadyDecided,
     /// The conversation has a run.
     ConversationBusy,
+    /// An answer is being given in the workspace.
+    WorkspaceBusy,
     /// The call that was decided is not the one that waits.
     DigestMismatch,
     /// Results of calls that wait for none.
@@ -91,6 +93,8 @@ pub enum Code {
     KeysUnavailable,
     /// The application does not say whose a session is.
     SessionUnavailable,
+    /// The files of the workspace cannot be kept or changed now.
+    WorkspaceUnavailable,
     /// The body did not come in its time.
     BodyTimeout,
     /// Method, path and headers are too long together.
@@ -127,7 +131,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 58] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -144,6 +148,7 @@ impl Code {
         Self::MethodNotAllowed,
         Self::AlreadyDecided,
         Self::ConversationBusy,
+        Self::WorkspaceBusy,
         Self::DigestMismatch,
         Self::NoSuchCall,
         Self::NotContinuable,
@@ -168,6 +173,7 @@ impl Code {
         Self::EventsUnavailable,
         Self::KeysUnavailable,
         Self::SessionUnavailable,
+        Self::WorkspaceUnavailable,
         Self::BodyTimeout,
         Self::HeadTooLarge,
         Self::JsonTooDeep,
@@ -205,6 +211,7 @@ impl Code {
             Self::MethodNotAllowed => "method_not_allowed",
             Self::AlreadyDecided => "already_decided",
             Self::ConversationBusy => "conversation_busy",
+            Self::WorkspaceBusy => "workspace_busy",
             Self::DigestMismatch => "digest_mismatch",
             Self::NoSuchCall => "no_such_call",
             Self::NotContinuable => "not_continuable",
@@ -229,6 +236,7 @@ impl Code {
             Self::EventsUnavailable => "events_unavailable",
             Self::KeysUnavailable => "keys_unavailable",
             Self::SessionUnavailable => "session_unavailable",
+            Self::WorkspaceUnavailable => "workspace_unavailable",
             Self::BodyTimeout => "body_timeout",
             Self::HeadTooLarge => "head_too_large",
             Self::JsonTooDeep => "json_too_deep",
@@ -281,6 +289,7 @@ impl Code {
             | Self::MethodNotAllowed
             | Self::AlreadyDecided
             | Self::ConversationBusy
+            | Self::WorkspaceBusy
             | Self::DigestMismatch
             | Self::NoSuchCall
             | Self::NotContinuable
@@ -302,6 +311,7 @@ impl Code {
             | Self::EventsUnavailable
             | Self::KeysUnavailable
             | Self::SessionUnavailable
+            | Self::WorkspaceUnavailable
             | Self::HelperOff
             | Self::StoreUnavailable => None,
         }
@@ -312,12 +322,14 @@ impl Code {
         match self {
             Self::BodyUnreadable
             | Self::ConversationBusy
+            | Self::WorkspaceBusy
             | Self::Internal
             | Self::BackendRefused
             | Self::Draining
             | Self::EventsUnavailable
             | Self::KeysUnavailable
             | Self::SessionUnavailable
+            | Self::WorkspaceUnavailable
             | Self::BodyTimeout
             | Self::TooManyReaders
             | Self::TooManyRequests

@@ -116,11 +116,13 @@ fn status_of(code: FailureCode) -> StatusCode {
         | FailureCode::ProviderRejected
         | FailureCode::ProviderTruncated
         | FailureCode::DataUnavailable
+        | FailureCode::WorkspaceUnavailable
         | FailureCode::ProviderMalformed => StatusCode::BAD_GATEWAY,
         FailureCode::Internal
         | FailureCode::RunTooLong
         | FailureCode::MaxTurns
         | FailureCode::ToolCallLimit
+        | FailureCode::ToolFailures
         | FailureCode::MaxTokens
         | FailureCode::EmptyAnswer
         | FailureCode::ContentFiltered => StatusCode::INTERNAL_SERVER_ERROR,

@@ -48,7 +48,12 @@ impl Toolbox {
     /// What the handler of this name says of itself, where there is one.
     pub fn built_in(&self, name: &str) -> Option<BuiltIn> {
         let handler = self.handlers.get(name)?;
-        Some(BuiltIn { policy: handler.policy(), effect: handler.effect(), is_on: handler.is_on() })
+        Some(BuiltIn {
+            policy: handler.policy(),
+            effect: handler.effect(),
+            is_on: handler.is_on(),
+            in_workspace: handler.in_workspace(),
+        })
     }
 
     /// The same toolbox with `handlers` added, whose names are new, or those of tools that are switched off.
@@ -104,6 +109,11 @@ impl Toolbox {
 
     /// The same of a handler's error.
     fn failed(&self, error: &super::ToolError) -> ToolOutput {
+        if let super::ToolError::Worded { content, error } = error {
+            let mut content = content.clone();
+            cut_content(&mut content, self.max_result_bytes, "ask for less");
+            return ToolOutput { content, ..ToolOutput::refused("", *error) };
+        }
         ToolOutput { error: Some(error.call_error()), ..self.failure(error.to_string()) }
     }
 
@@ -233,6 +243,7 @@ fn reason(error: &super::ToolError) -> Option<String> {
         super::ToolError::Mcp(_)
         | super::ToolError::BadParams(_)
         | super::ToolError::Refused(_)
+        | super::ToolError::Worded { .. }
         | super::ToolError::Draft(_)
         | super::ToolError::Store(_) => None,
     }
@@ -242,6 +253,7 @@ fn error_kind(error: &super::ToolError) -> &'static str {
     match error {
         super::ToolError::BadParams(_) => "bad_params",
         super::ToolError::Refused(_) => "refused",
+        super::ToolError::Worded { .. } => "failed",
         super::ToolError::Unconfirmed(_) => "unconfirmed",
         super::ToolError::Backend(_) | super::ToolError::Lookup { .. } => "backend",
         super::ToolError::Mcp(_) => "mcp",

@@ -17,6 +17,7 @@ pub mod previews;
 pub mod rest;
 pub mod secret;
 pub mod web;
+pub mod worded;
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -31,7 +32,9 @@ use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::tools::{OfferedTool, ToolContext};
+use crate::agent::ports::workspace::Workspaces;
 use crate::bounded::intake::Intake;
+use crate::chat::approval::Consent;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::tool::{Effect, Policy, ToolOutput};
 use backend::{Backend, BackendError};
@@ -52,8 +55,21 @@ pub struct Deps {
     pub payloads: Arc<dyn PayloadStore>,
     /// What the tools of the web may reach.
     pub web: WebConfig,
+    /// The files that an agent works on, where there are some.
+    pub workspace: Option<Workplace>,
     /// Reads what others send.
     pub intake: Intake,
+}
+
+/// Where the tools of files and commands work, and for whom.
+#[derive(Clone)]
+pub struct Workplace {
+    /// The workspaces.
+    pub workspaces: Arc<dyn Workspaces>,
+    /// The role that they need; empty: none.
+    pub role: String,
+    /// The consent that a command needs; `None`: none runs.
+    pub commands: Option<Consent>,
 }
 
 /// Why a family of tools cannot be made ready.
@@ -112,6 +128,11 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Whether it works on the files of a workspace, whose state is kept before each message then.
+    fn in_workspace(&self) -> bool {
+        false
+    }
+
     /// What stands behind it: whose it is, and what a call of it sends; see
     /// [`crate::agent::ports::tools::ToolExecutor::source`].
     fn source(&self) -> Cow<'_, str> {
@@ -133,12 +154,14 @@ pub struct BuiltIn {
     pub effect: Effect,
     /// Whether the settings have it.
     pub is_on: bool,
+    /// Whether it works on the files of a workspace.
+    pub in_workspace: bool,
 }
 
 impl Default for BuiltIn {
     /// One that reads, for everybody.
     fn default() -> Self {
-        Self { policy: Policy::default(), effect: Effect::Read, is_on: true }
+        Self { policy: Policy::default(), effect: Effect::Read, is_on: true, in_workspace: false }
     }
 }
 
@@ -169,6 +192,14 @@ pub enum ToolError {
          have been ({0})"
     )]
     Unconfirmed(#[source] BackendError),
+    /// A failure that the tool has put into the words of its own protocol, as JSON.
+    #[error("{content}")]
+    Worded {
+        /// What the model reads.
+        content: String,
+        /// Why.
+        error: CallError,
+    },
     /// A list of names could not be fetched; shared, since several calls may have waited for the same fetch.
     #[error("could not look up {what}: {source}")]
     Lookup {
@@ -194,6 +225,7 @@ impl ToolError {
     pub fn call_error(&self) -> CallError {
         match self {
             Self::BadParams(_) => CallError::BadArguments,
+            Self::Worded { error, .. } => *error,
             Self::Backend(error) | Self::Unconfirmed(error) if error.is_timeout() => CallError::TimedOut,
             Self::Refused(_)
             | Self::Backend(_)
@@ -211,6 +243,7 @@ impl ToolError {
             Self::Unconfirmed(_) | Self::Mcp(mcp::McpError::Unconfirmed(_)) => CallFate::Unknown,
             Self::BadParams(_)
             | Self::Refused(_)
+            | Self::Worded { .. }
             | Self::Backend(_)
             | Self::Lookup { .. }
             | Self::Mcp(_)

@@ -9,6 +9,8 @@ mod tables;
 mod web;
 #[cfg(feature = "workflow")]
 mod workflow;
+#[cfg(feature = "workspace")]
+mod workspace;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,6 +47,8 @@ const TOOLSETS: &[Toolset] = &[
     tables::TOOLSET,
     #[cfg(feature = "web")]
     web::TOOLSET,
+    #[cfg(feature = "workspace")]
+    workspace::TOOLSET,
 ];
 
 /// The files of the families' parts of the page, by the families' names.

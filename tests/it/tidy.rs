@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use switchboard::llm::Vendor;
 
 /// What each module may import from the crate. `agent` alone means its ports, which is all that siblings meet in.
-const MAY_IMPORT: [(&str, &[&str]); 16] = [
+const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("bounded", &["bounded"]),
     ("observe", &["observe"]),
     ("chat", &["bounded", "chat"]),
@@ -20,6 +20,7 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("llm", &["bounded", "chat", "agent::ports", "llm", "observe"]),
     ("tools", &["bounded", "chat", "agent::ports", "tools", "observe"]),
     ("toolsets", &["bounded", "chat", "agent::ports", "tools", "toolsets"]),
+    ("workspace", &["chat", "agent::ports", "workspace", "observe"]),
     ("store", &["bounded", "chat", "agent::ports", "store", "observe"]),
     ("demo", &["chat", "agent::ports", "demo"]),
     ("probe", &["chat", "agent::ports"]),
@@ -34,6 +35,7 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
             "runs",
             "directives",
             "webhooks",
+            "workspace",
             "llm",
             "tools",
             "store",
@@ -68,7 +70,7 @@ const ONLY_IN: [(&str, &[&str]); 12] = [
     ("message_complete", &["src/dialect/"]),
     ("functionDeclarations", &["src/llm/gemini/"]),
     ("input_json_delta", &["src/llm/claude/"]),
-    ("std::env::", &["src/config/"]),
+    ("std::env::", &["src/config/", "src/main.rs", "src/workspace/command/exec/", "src/workspace/files/tests/"]),
 ];
 
 /// What the two lowest floors never say besides the names of vendors, comments and tests apart.
@@ -77,7 +79,7 @@ const NEVER_BELOW: [&str; 6] = ["axum", "reqwest", "sqlx", "anthropic", "workflo
 /// Who makes values of JSON besides the one reader of what others write (`src/bounded/json/`): of rows and lines of our own,
 /// of the operator's files, of values that the reader has made; what makes
 /// results fit, which keeps their text; and the demo, which stands for somebody else's server.
-const OWN_JSON: [&str; 9] = [
+const OWN_JSON: [&str; 10] = [
     "src/bounded/json/",
     "src/chat/fit/",
     "src/config/",
@@ -87,6 +89,7 @@ const OWN_JSON: [&str; 9] = [
     "src/runs/log/wire.rs",
     "src/store/",
     "src/toolsets/workflow/draft/document.rs",
+    "src/workspace/journal.rs",
 ];
 
 pub(crate) struct Source {

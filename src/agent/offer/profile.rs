@@ -38,6 +38,8 @@ pub struct Profile {
     pub is_internal: bool,
     /// Whether no tool that writes is offered, found or run.
     pub read_only: bool,
+    /// Whether it has tools that work on the files of a workspace.
+    pub in_workspace: bool,
     /// Its presentation in front ends.
     pub face: Face,
     /// Whether it is of a page, a tab or a tab in a tab, which are found by their names alone.
@@ -237,6 +239,8 @@ pub struct ProfileBounds {
     pub max_turns: Option<u32>,
     /// Tool calls; `None`: as in the settings.
     pub max_tool_calls: Option<u32>,
+    /// Calls that fail one after the other; `None`: any number.
+    pub failures_in_a_row: Option<u32>,
     /// What happens after the last turn.
     pub on_limit: OnLimit,
 }

@@ -3,6 +3,7 @@
 pub mod approvals;
 pub mod audit;
 pub mod chats;
+pub mod checkpoints;
 pub mod clock;
 pub mod commit;
 pub mod conversations;
@@ -31,3 +32,4 @@ pub mod store_error;
 pub mod summaries;
 pub mod tools;
 pub mod usage;
+pub mod workspace;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tracing::Instrument;
 
 use super::capacity::approval_unavailable;
-use super::context::{Ended, Helping, Role, Turns, store_failed};
+use super::context::{Ended, Helping, Role, Turns, failed, store_failed};
 use super::fold::OVERSIZED_KEPT_BYTES;
 use super::operations::Begun;
 use super::state::{Open, Times, Transcript};
@@ -25,6 +25,7 @@ use crate::agent::ports::approvals::{call_digest, definition_digest};
 use crate::agent::ports::tools::{Report, Reporter, ToolContext};
 use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
+use crate::chat::failure::FailureCode;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::message::AssistantPart;
 use crate::chat::payload::PayloadSource;
@@ -94,6 +95,7 @@ impl Turns<'_> {
             self.answered(call, output, since_ms, transcript);
             self.observe_call(seen, offer);
             self.end_operation(begun, said.as_ref(), fate, &transcript.names);
+            self.unless_failing(fate, transcript)?;
         }
         if transcript.pending.holds() {
             // The run ends with what waits for a person, and its client gets no calls besides.
@@ -109,6 +111,21 @@ impl Turns<'_> {
         }
         self.end_round(transcript);
         Ok(())
+    }
+
+    /// Ends a run whose calls fail one after the other. A call that waits for a person has not failed.
+    fn unless_failing(&self, fate: CallFate, transcript: &mut Transcript) -> Result<(), Ended> {
+        transcript.failures = match fate {
+            CallFate::Done | CallFate::AwaitsApproval | CallFate::AwaitsClient => 0,
+            CallFate::Failed | CallFate::NotRun | CallFate::Unknown => transcript.failures.saturating_add(1),
+        };
+        match self.profile.bounds.failures_in_a_row {
+            Some(most) if transcript.failures >= most => {
+                let words = format!("{most} calls of tools have failed one after the other");
+                Err(failed(FailureCode::ToolFailures, &words, false))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Answers the open turn's calls instead of making them.
@@ -204,6 +221,7 @@ impl Turns<'_> {
         self.note(call, (result, note), since_ms, transcript);
         self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, error, result: visible });
         for artifact in artifacts {
+            transcript.keep_artifact(&id, &artifact);
             self.emit(AgentEvent::Artifact(Box::new(artifact)));
         }
         if let Some(payload) = payload {

@@ -11,6 +11,7 @@ use crate::agent::offer::profile::{Profile, Profiles};
 use crate::agent::offer::selection::Finder;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::chats::ChatStore;
+use crate::agent::ports::checkpoints::Checkpoints;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::data::DataLoader;
 use crate::agent::ports::events::EventSink;
@@ -47,6 +48,8 @@ pub struct Agent {
     pub finder: Finder,
     /// Where the transcript is kept.
     pub store: Arc<dyn RunCommits>,
+    /// What keeps the files of workspaces, where there are some, and the role of those who work on them; empty: everybody.
+    pub checkpoints: Option<(Arc<dyn Checkpoints>, String)>,
     /// Where payloads are kept.
     pub payloads: Arc<dyn PayloadStore>,
     /// Calls that wait for an approval.

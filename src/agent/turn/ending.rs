@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::context::{Agent, Ended, store_failure};
 use super::state::Transcript;
 use super::stop::StopReason;
+use super::workspace::{self, Held};
 use crate::agent::offer::client;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{RunEnd, StateLeft};
@@ -41,10 +42,12 @@ impl Agent {
         &self,
         (run, owner): (RunId, &Owner),
         transcript: &mut Transcript,
-        ended: Result<(), Ended>,
+        (ended, held): (Result<(), Ended>, Held),
         events: &dyn EventSink,
         started: std::time::Instant,
     ) {
+        // First: who has read the end finds all of it, also where recording it takes long.
+        workspace::leave(held, &ended).await;
         let usage = transcript.ledger.usage;
         let (state, mut event) = match ended {
             Ok(()) if transcript.pending.is_for_a_person() => {

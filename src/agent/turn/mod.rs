@@ -33,3 +33,4 @@ mod state;
 mod steps;
 pub mod stop;
 mod tries;
+mod workspace;

@@ -112,7 +112,12 @@ impl Agent {
                 events.emit(AgentEvent::State(Box::new(StateEvent::RecapBefore(recap))));
             }
             let mut profile = run.profile.clone();
+            let mut held = None;
             let ended = loop {
+                let here = (&cx, transcript.messages.question());
+                if let Err(ended) = self.enter_workspace(&profile, here, &mut held, (events, stop)).await {
+                    break Err(ended);
+                }
                 let turns = Turns {
                     agent: self,
                     profile: &profile,
@@ -144,7 +149,7 @@ impl Agent {
                 transcript.about.enter(&profile);
                 transcript.names.want(&profile);
             };
-            self.end((run.id, &run.caller.owner), &mut transcript, ended, events, started).await;
+            self.end((run.id, &run.caller.owner), &mut transcript, (ended, held), events, started).await;
             transcript.about.keep(&transcript.messages)
         };
         within(span, driven).await

@@ -30,6 +30,7 @@ pub(super) struct Layer {
     pub(super) is_fallback: bool,
     pub(super) is_internal: bool,
     pub(super) read_only: Option<bool>,
+    pub(super) in_workspace: bool,
     pub(super) face: Face,
     pub(super) roles: Option<Vec<String>>,
     pub(super) identity: Option<Template>,
@@ -53,6 +54,7 @@ pub(super) struct Layer {
     pub(super) delegation: Option<Delegation>,
     pub(super) max_turns: Option<u32>,
     pub(super) max_tool_calls: Option<u32>,
+    pub(super) failures_in_a_row: Option<u32>,
     pub(super) on_limit: Option<OnLimit>,
     /// The inner `None` is `off`.
     pub(super) shape: Option<Option<DiagnosticsShape>>,
@@ -79,6 +81,7 @@ impl Layer {
             is_fallback: self.is_fallback,
             is_internal: self.is_internal,
             read_only: self.read_only.or(outer.read_only),
+            in_workspace: self.in_workspace || outer.in_workspace,
             // What a page is called says nothing about its tabs.
             face: self.face,
             roles: self.roles.or_else(|| outer.roles.clone()),
@@ -108,6 +111,7 @@ impl Layer {
             delegation: self.delegation.or_else(|| outer.delegation.clone()),
             max_turns: self.max_turns.or(outer.max_turns),
             max_tool_calls: self.max_tool_calls.or(outer.max_tool_calls),
+            failures_in_a_row: self.failures_in_a_row.or(outer.failures_in_a_row),
             on_limit: self.on_limit.or(outer.on_limit),
             shape: self.shape.or(outer.shape),
             diagnostics_roles: self.diagnostics_roles.or_else(|| outer.diagnostics_roles.clone()),
@@ -137,6 +141,7 @@ impl Layer {
             is_fallback: self.is_fallback,
             is_internal: self.is_internal,
             read_only: self.read_only.unwrap_or_default(),
+            in_workspace: self.in_workspace,
             face: self.face,
             is_page: self.is_page,
             app: self.app.unwrap_or_else(|| DEFAULT_APP.to_owned()),
@@ -159,6 +164,7 @@ impl Layer {
             bounds: ProfileBounds {
                 max_turns: self.max_turns,
                 max_tool_calls: self.max_tool_calls,
+                failures_in_a_row: self.failures_in_a_row.filter(|most| *most != 0),
                 on_limit: self.on_limit.unwrap_or_default(),
             },
             diagnostics: Diagnostics { shape: self.shape.flatten(), roles: self.diagnostics_roles.unwrap_or_default() },

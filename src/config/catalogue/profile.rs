@@ -13,6 +13,7 @@ use crate::agent::offer::profile::{
 };
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::template::Template;
+use crate::chat::tool::Policy;
 use crate::config::document::{Entry, Location, Table};
 use crate::tools::BuiltIn;
 use crate::tools::rest::data::Loader;
@@ -59,8 +60,9 @@ impl Parts<'_> {
         }
         for (location, name) in table.names("accepts") {
             // A name that only runs has no roles and asks for no approval, so it is one of our own tools.
-            if self.tools.declares(&name) || self.sourced(&name).is_some() {
-                location.wrong(format_args!("{name:?} is not built in; list it in tools"));
+            let asks = (self.built_in)(&name).is_some_and(|built_in| built_in.policy != Policy::default());
+            if asks || self.tools.declares(&name) || self.sourced(&name).is_some() {
+                location.wrong(format_args!("{name:?} is not built in, or not for everybody; list it in tools"));
             } else if (self.built_in)(&name).is_none() {
                 location.wrong(format_args!("no tool {name:?} can run"));
             }
@@ -110,8 +112,10 @@ impl Parts<'_> {
     fn tool(&self, location: &Location<'_>, name: String, layer: &mut Layer) {
         match (self.tools.offered(&name), self.sourced(&name)) {
             (Some(tool), _) => {
-                if (self.built_in)(&name).is_none() && !self.tools.declares(&name) {
-                    location.wrong(format_args!("no tool {name:?} can run"));
+                match (self.built_in)(&name).filter(|_| !self.tools.declares(&name)) {
+                    Some(built_in) => layer.in_workspace |= built_in.in_workspace,
+                    None if self.tools.declares(&name) => {}
+                    None => location.wrong(format_args!("no tool {name:?} can run")),
                 }
                 layer.tools.push(tool.clone());
             }
@@ -186,6 +190,7 @@ fn bounds(table: &mut Table<'_>, layer: &mut Layer) {
     let Some(mut table) = table.table("bounds") else { return };
     layer.max_turns = table.whole("max_turns");
     layer.max_tool_calls = table.whole("max_tool_calls");
+    layer.failures_in_a_row = table.whole("failures_in_a_row");
     layer.on_limit = table.one_of("on_limit", &[("fail", OnLimit::Fail), ("answer", OnLimit::Answer)]);
     table.finish();
 }

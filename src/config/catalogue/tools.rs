@@ -179,7 +179,7 @@ fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, probl
     };
     for ToolEntry { name, description, input_schema } in entries {
         // A file may have texts for tools that are not built in: no profile can list those.
-        let BuiltIn { policy, effect, is_on } = (known.built_in)(&name).unwrap_or_default();
+        let BuiltIn { policy, effect, is_on, in_workspace: _ } = (known.built_in)(&name).unwrap_or_default();
         if !is_on {
             continue;
         }

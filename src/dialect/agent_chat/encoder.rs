@@ -21,6 +21,8 @@ fn artifact_event(kind: &str) -> Option<&'static str> {
         "workflow_preview" => Some("workflow_preview"),
         "table_config_preview" => Some("table_config_preview"),
         "approval_request" => Some("approval_request"),
+        "checkpoint" => Some("checkpoint"),
+        "file_edit" => Some("file_edit"),
         _ => None,
     }
 }

@@ -166,6 +166,33 @@ struct ApprovalRequest {
     tool_use_id: Option<String>,
 }
 
+/// The state of the workspace's files that was kept before a message.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what the loop makes")]
+struct CheckpointKept {
+    /// What it is restored by.
+    checkpoint_id: String,
+    /// `session_1`, `session_2`, …
+    session: String,
+}
+
+/// A file of the workspace that a tool has changed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what a tool makes")]
+struct FileEdit {
+    /// The file's absolute path.
+    file: String,
+    /// The change as a unified diff; not there where one side is no text, or too large.
+    #[schema(nullable = false)]
+    diff: Option<String>,
+    /// Lines that are new.
+    #[schema(nullable = false)]
+    added: Option<usize>,
+    /// Lines that are gone.
+    #[schema(nullable = false)]
+    removed: Option<usize>,
+}
+
 /// One event, for the API's description.
 #[derive(Debug, Clone, Copy)]
 pub struct Described {
@@ -181,7 +208,7 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 19] = [
+pub const EVENTS: [Described; 21] = [
     described(
         "place_changed",
         "The conversation is somewhere else: by its request, first, or by a tool.",
@@ -191,6 +218,11 @@ pub const EVENTS: [Described; 19] = [
         "context_usage",
         "How much of its budget the conversation takes; only where the profile has one.",
         "ContextUsage",
+    ),
+    described(
+        "checkpoint",
+        "The files of the workspace were kept, before anything touches them; only of profiles that work on files.",
+        "CheckpointKept",
     ),
     described("message_start", "A model call begins.", "MessageStart"),
     described(
@@ -215,6 +247,7 @@ pub const EVENTS: [Described; 19] = [
     ),
     described("workflow_preview", "A rule waits for its user to accept it.", "WorkflowPreview"),
     described("table_config_preview", "A table configuration waits for its user to accept it.", "TableConfigPreview"),
+    described("file_edit", "A tool has changed a file of the workspace; behind its call's result.", "FileEdit"),
     described("approval_request", "A call waits for a person; right before the end of the run.", "ApprovalRequest"),
     described("payload", "Structured data that a tool returned, or that the model wrote.", "Payload"),
     described("suggestions", "What the model suggests to say or do next; once, after all text.", "Suggestions"),
@@ -236,6 +269,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     let mut all = Vec::new();
     add::<PlaceChangeBody>(&mut all);
     add::<ContextUsageBody>(&mut all);
+    add::<CheckpointKept>(&mut all);
     add::<MessageStart>(&mut all);
     add::<ClarificationBody>(&mut all);
     add::<ContentChunk>(&mut all);
@@ -246,6 +280,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<DirectiveBody<'_>>(&mut all);
     add::<WorkflowPreview>(&mut all);
     add::<TableConfigPreview>(&mut all);
+    add::<FileEdit>(&mut all);
     add::<ApprovalRequest>(&mut all);
     add::<PayloadBody>(&mut all);
     add::<SuggestionsBody>(&mut all);

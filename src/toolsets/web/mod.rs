@@ -19,35 +19,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-
 use crate::toolsets::Toolset;
 
 /// The tools of the web.
 pub const TOOLSET: Toolset = Toolset { name: "web", page: Vec::new, tools: tools::tools, reader: None };
-
-/// What the model reads of a call that failed, as JSON with the `type` of its tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
-    /// `web_browse_error` or `web_search_error`.
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// The tool that was asked for.
-    pub name: &'static str,
-    /// One of the codes of the tool.
-    pub code: &'static str,
-    /// Words that help the model.
-    pub error: String,
-}
-
-impl From<&fetch::FetchError> for Failure {
-    fn from(error: &fetch::FetchError) -> Self {
-        Self { kind: "web_browse_error", name: "web_fetch", code: error.code(), error: error.to_string() }
-    }
-}
-
-impl From<&search::SearchError> for Failure {
-    fn from(error: &search::SearchError) -> Self {
-        Self { kind: "web_search_error", name: "web_search", code: error.code(), error: error.to_string() }
-    }
-}

@@ -15,9 +15,6 @@ use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 use crate::bounded::memory::{Exhausted, Kind};
 
-/// The code of arguments that cannot be searched for.
-pub const BAD_PARAMS: &str = "bad_params";
-
 /// Results where the model asks for no number, and at most: the protocol's numbers.
 const RESULTS: i64 = 5;
 const MOST_RESULTS: i64 = 50;
@@ -93,7 +90,7 @@ impl SearchError {
     /// The protocol's code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Query | Self::Number => BAD_PARAMS,
+            Self::Query | Self::Number => "bad_params",
             Self::Timeout
             | Self::Unreachable(_)
             | Self::Status(_)

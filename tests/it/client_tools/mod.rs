@@ -175,6 +175,7 @@ impl Desk {
             data: Arc::new(Tools),
             finder: Finder::default(),
             store: store.clone(),
+            checkpoints: None,
             payloads: store.clone(),
             approvals: store.clone(),
             plans: store.clone(),

@@ -8,6 +8,7 @@ mod mixed;
 mod plans;
 pub mod replicas;
 mod shutdown;
+mod workspace;
 
 use std::process::Command;
 use std::time::Duration;
@@ -167,6 +168,11 @@ impl Client {
     /// The same to a server that may be gone.
     pub async fn try_chat_with_key(&self, key: &str, body: &Value) -> reqwest::Result<Response> {
         self.request(Method::POST, "/v1/agent/chat").header("idempotency-key", key).json(body).send().await
+    }
+
+    /// Posts to a server that may be gone.
+    pub async fn try_post(&self, path: &str, body: &Value) -> reqwest::Result<Response> {
+        self.request(Method::POST, path).json(body).send().await
     }
 
     /// Requests a directive with a key.

@@ -254,6 +254,7 @@ async fn told(
         data: Arc::new(Nothing),
         finder: Finder::default(),
         store: Arc::new(Nothing),
+        checkpoints: None,
         payloads: Arc::new(Nothing),
         approvals: Arc::new(Nothing),
         plans: Arc::new(Nothing),

@@ -26,6 +26,7 @@ fn profile() -> Profile {
         aliases: Vec::new(),
         is_fallback: false,
         read_only: false,
+        in_workspace: false,
         app: String::new(),
         roles: Vec::new(),
         prompt: Prompt::empty(),

@@ -324,7 +324,12 @@ impl Turns<'_> {
             payload_types: profile.payload_types.iter().map(unmarked).collect(),
             client_actions: Vec::new(),
             suggestions: false,
-            bounds: ProfileBounds { max_turns: Some(0), max_tool_calls: Some(most), on_limit: OnLimit::Fail },
+            bounds: ProfileBounds {
+                max_turns: Some(0),
+                max_tool_calls: Some(most),
+                failures_in_a_row: self.profile.bounds.failures_in_a_row,
+                on_limit: OnLimit::Fail,
+            },
             diagnostics: self.profile.diagnostics.clone(),
             reply_language: None,
             shows_thinking: false,

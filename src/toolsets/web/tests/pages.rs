@@ -14,7 +14,6 @@ use super::{LONG, code, fetcher, reaching};
 use crate::bounded::address::Exceptions;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
-use crate::toolsets::web::Failure;
 use crate::toolsets::web::fetch::{Fetcher, WebPage};
 use crate::toolsets::web::resolver::system_lookup;
 
@@ -211,6 +210,6 @@ async fn a_page_needs_memory() {
     let memory = Memory::new(200_000);
     let fetcher = Fetcher::new(exceptions, LONG, &system_lookup(), Intake::new(memory.clone())).unwrap();
     let fetched = fetcher.fetch(&format!("http://127.0.0.1:{}/", server.port())).await;
-    assert_eq!(Failure::from(&fetched.unwrap_err()).error, "the server has no memory left for it now");
+    assert_eq!(fetched.unwrap_err().to_string(), "the server has no memory left for it now");
     assert_eq!(memory.reserved().map(|(_, bytes)| bytes).sum::<usize>(), 0);
 }

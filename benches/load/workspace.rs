@@ -1,0 +1,162 @@
+//! What a workspace costs: the look at all files that each message and each question for changes takes, a checkpoint after
+//! one change, a search, and an edit of a large file with its difference. Beside them `git status` and `grep` on the same
+//! files in the same run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use switchboard::agent::ports::checkpoints::{Changes, Checkpoints};
+use switchboard::agent::ports::workspace::{Edit, Pattern, Workspaces};
+use switchboard::chat::caller::Owner;
+use switchboard::chat::ids::{ConversationId, RunId};
+use switchboard::workspace::Folders;
+use switchboard::workspace::config::{Commands, Sandbox, WorkspaceConfig};
+
+use crate::report::median;
+
+/// Times that each is measured; the median is the figure.
+const TIMES: usize = 15;
+
+/// Bytes of a file among many.
+const FILE_BYTES: usize = 2_000;
+
+/// Files of 100 KB each that are searched: 50 MB.
+const SEARCHED: usize = 500;
+
+/// Measures all of it.
+pub async fn measure() {
+    for files in [5_000, 50_000] {
+        looks(files).await;
+    }
+    search().await;
+    edit().await;
+}
+
+async fn looks(files: usize) {
+    let root = tempfile::tempdir().unwrap();
+    let line = "pub fn total(items: &[Item]) -> u64 { items.iter().map(Item::price).sum() }\n";
+    let text = line.repeat(FILE_BYTES / line.len());
+    for number in 0..files {
+        let folder = root.path().join(format!("src/{}", number / 100));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{number}.rs")), format!("// {number}\n{text}")).unwrap();
+    }
+    let git = |args: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "gc.auto=0"];
+        assert!(
+            Command::new("git").arg("-C").arg(root.path()).args(identity).args(args).output().unwrap().status.success()
+        );
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "first"]);
+    let opened = opened(root.path()).await;
+    let (owner, id) = (owner(), ConversationId::fresh());
+    let of = (&owner, &id);
+    let begun = Instant::now();
+    drop(opened.begin(of, RunId::fresh(), "first").await.unwrap());
+    println!("{files} files: the first checkpoint {:.0?}", begun.elapsed());
+    // What has just been written is looked at twice.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let mut sessions = Vec::new();
+    let mut statuses = Vec::new();
+    for _ in 0..TIMES {
+        let begun = Instant::now();
+        opened.session(of).await.unwrap();
+        sessions.push(begun.elapsed());
+        let begun = Instant::now();
+        git(&["status", "--porcelain"]);
+        statuses.push(begun.elapsed());
+    }
+    figure(&format!("{files} files: changes, none"), &mut sessions, &format!("git status {}", ms(&mut statuses)));
+    let (mut changed, mut statuses) = (Vec::new(), Vec::new());
+    for turn in 0..TIMES {
+        std::fs::write(root.path().join("src/7/700.rs"), format!("// {turn}\n{text}")).unwrap();
+        let begun = Instant::now();
+        drop(opened.begin(of, RunId::fresh(), "next").await.unwrap());
+        changed.push(begun.elapsed());
+        let begun = Instant::now();
+        git(&["add", "-A"]);
+        git(&["commit", "-qm", "next"]);
+        statuses.push(begun.elapsed());
+    }
+    let beside = format!("git add and commit {}", ms(&mut statuses));
+    figure(&format!("{files} files: a checkpoint after one change"), &mut changed, &beside);
+}
+
+async fn search() {
+    let root = tempfile::tempdir().unwrap();
+    let text = "fn some_name(argument: &str) -> Result<(), Error> { let x = 1; }\n".repeat(1_500);
+    for number in 0..SEARCHED {
+        let folder = root.path().join(format!("{}", number % 20));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{number}.rs")), &text).unwrap();
+    }
+    let opened = opened(root.path()).await;
+    let workspace = opened.of(&owner()).await.unwrap();
+    for expression in ["nothing_of_this_name", "some_n[a-z]me\\(never", "(?i)SOME_OTHER_NAME"] {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..TIMES {
+            let begun = Instant::now();
+            let hits = workspace.search(".", Pattern { regex: expression.to_owned(), files: None }).await.unwrap();
+            ours.push(begun.elapsed());
+            assert!(hits.hits.is_empty());
+            let begun = Instant::now();
+            let plain = expression.trim_start_matches("(?i)");
+            let case = if plain == expression { "-E" } else { "-iE" };
+            Command::new("grep").args(["-rn", case, plain, "."]).current_dir(root.path()).output().unwrap();
+            theirs.push(begun.elapsed());
+        }
+        figure(&format!("50 MB: search {expression}"), &mut ours, &format!("grep -rn {}", ms(&mut theirs)));
+    }
+}
+
+async fn edit() {
+    let root = tempfile::tempdir().unwrap();
+    let text: String =
+        (0..16_000).map(|line| format!("line {line} of a file that has one mebibyte in all, or so\n")).collect();
+    let opened = opened(root.path()).await;
+    let workspace = opened.of(&owner()).await.unwrap();
+    let (owner, id) = (owner(), ConversationId::fresh());
+    let mut edits = Vec::new();
+    for turn in 0..TIMES {
+        let changed = text.replace("line 8000 ", &format!("line {turn} changed "));
+        let begun = Instant::now();
+        workspace.edit((&owner, &id), "large.txt", Edit::Write(changed)).await.unwrap();
+        edits.push(begun.elapsed());
+    }
+    figure(&format!("{} KB: an edit with its difference", text.len() / 1_000), &mut edits, "fsync included");
+}
+
+/// A workspace as the product opens it.
+async fn opened(root: &Path) -> Arc<Folders> {
+    let config = WorkspaceConfig {
+        root: root.to_str().unwrap().to_owned(),
+        state: ".state".to_owned(),
+        role: String::new(),
+        profile: String::new(),
+        commands: Commands::Off,
+        sandbox: Sandbox::None,
+        network: false,
+        readable: Vec::new(),
+        program: PathBuf::new(),
+    };
+    let folders = Folders::new(&config, PathBuf::from("/bin/true"), None);
+    folders.start().await.unwrap();
+    folders
+}
+
+fn owner() -> Owner {
+    Owner { tenant: String::new(), user: "ada".to_owned() }
+}
+
+fn ms(times: &mut Vec<Duration>) -> String {
+    let times: Vec<f64> = times.drain(..).map(|time| time.as_secs_f64() * 1_000.0).collect();
+    format!("{:.1} ms", median(times))
+}
+
+fn figure(name: &str, times: &mut Vec<Duration>, beside: &str) {
+    println!("figure {name}: {} ({beside})", ms(times));
+}

@@ -1,0 +1,10 @@
+//! Which files count: what the user's git tracks, and what no rule leaves out.
+
+mod ignore;
+mod index;
+mod outer;
+mod repository;
+
+pub(crate) use ignore::{List, is_dependency_folder, is_ignored};
+pub(crate) use outer::Outer;
+pub(crate) use repository::Repositories;
