@@ -84,6 +84,8 @@ pub enum Edited {
 pub enum ConversationRef {
     /// By its id; `None` begins a new one.
     Id(Option<ConversationId>),
+    /// Not at all: it is the user's current one, else one that begins and is the current one then.
+    Current,
     /// By its id as the client sent it; it has to be there.
     Existing(String),
     /// By its number among those of one application; `None` begins a new one.

@@ -21,6 +21,7 @@ pub mod openai_chat;
 mod operation;
 mod plans;
 pub mod reply;
+pub mod smithy;
 mod state;
 
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub ai_sdk_version: ai_sdk::Version,
     /// The `context_type` of whoever answers clients that keep no conversation; empty where nobody does.
     pub chat_message: Arc<str>,
+    /// The `context_type` of whoever answers editors, empty where nobody does, and the role that their users need.
+    pub smithy: (Arc<str>, Arc<str>),
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: fn() -> i64,
 }

@@ -212,7 +212,7 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let id = parse(id)?;
     let runs = services.conversations.delete(&caller.owner, &id).await.map_err(failed)?;
-    services.runs.deleted(&id, runs.ok_or_else(no_such_conversation)?);
+    services.deleted((&caller.owner, &id), runs.ok_or_else(no_such_conversation)?).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

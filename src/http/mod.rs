@@ -12,12 +12,14 @@ pub mod auth;
 mod body;
 mod branch;
 mod chain;
+mod changes;
 mod chat_message;
 mod chat_stream;
 pub mod code;
 mod conversation_views;
 mod conversations;
 mod copilotkit;
+mod current;
 mod deliveries;
 pub mod description;
 mod directives;
@@ -45,6 +47,7 @@ mod serve;
 pub mod server;
 mod share;
 mod signals;
+mod smithy;
 mod sse;
 mod timeline;
 mod usage;
@@ -77,6 +80,8 @@ use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::signals::{Bell, DeliveryStore, SignalStore};
 use crate::agent::ports::usage::UsageStore;
 use crate::bounded::memory::Memory;
+use crate::chat::caller::Owner;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect;
 use crate::dialect::ai_sdk::Version;
 use crate::observe::prometheus::Page;
@@ -84,6 +89,7 @@ use crate::runs::Runs;
 use problem::Problem;
 use recorder::Recorder;
 
+pub use changes::WorkspaceDesk;
 pub use chat_message::ChatMessageConfig;
 pub use chat_stream::ChatStreamConfig;
 pub use packages::Packages;
@@ -199,6 +205,8 @@ pub struct Services {
     pub directive_roles: DirectiveRoles,
     /// What installs packages, and tells of them.
     pub packages: Packages,
+    /// What agents do to files, where there is a workspace.
+    pub workspace: Option<WorkspaceDesk>,
     /// Signals.
     pub signals: Arc<dyn SignalStore>,
     /// What subscribers have been told.
@@ -245,6 +253,17 @@ pub struct Services {
     pub memory: Memory,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
+}
+
+impl Services {
+    /// Ends what is left of a conversation that was deleted: its runs, and what was kept of files. The files stay.
+    async fn deleted(&self, (owner, id): (&Owner, &ConversationId), runs: Vec<RunId>) {
+        self.runs.deleted(id, runs);
+        let Some(WorkspaceDesk { checkpoints, .. }) = &self.workspace else { return };
+        if let Err(failure) = checkpoints.forget((owner, id)).await {
+            tracing::error!(error.kind = failure.code, reason = failure.message, "checkpoints not forgotten");
+        }
+    }
 }
 
 /// Tells whether the parts that a run needs are there.
@@ -295,6 +314,11 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(conversations::export))
         .routes(routes!(conversations::trail))
         .routes(routes!(prewarm::prewarm))
+        .routes(routes!(changes::changes))
+        .routes(routes!(changes::checkpoints))
+        .routes(routes!(changes::approve))
+        .routes(routes!(changes::reset))
+        .routes(routes!(changes::restore))
         .routes(routes!(plans::list))
         .routes(routes!(plans::get, plans::drop_waiting))
         .routes(routes!(profiles::list))

@@ -12,7 +12,7 @@ use super::replies::{ids_of, refusal, view};
 use super::request_id::RequestId;
 use super::sse;
 use super::views::{header_value, headers_of};
-use super::{Services, answer, chain, document};
+use super::{Services, answer, chain, current, document};
 use crate::agent::ports::store::BeginError;
 use crate::chat::approval::DecisionRule;
 use crate::chat::caller::{Caller, Owner};
@@ -58,9 +58,10 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
     let request = request(request_id, &headers, &mark, &body)?;
     let owner = caller.owner.clone();
     let numbered_in = match &conversation {
-        ConversationRef::Id(_) | ConversationRef::Existing(_) => None,
+        ConversationRef::Id(_) | ConversationRef::Existing(_) | ConversationRef::Current => None,
         ConversationRef::Number(_, screen) => Some((screen.clone(), caller.known_as.clone())),
     };
+    let is_current = matches!(conversation, ConversationRef::Current);
     let id = request.id.clone();
     let turn = Turn { services: &services, caller, rule, conversation, options, request };
     let (attached, chain) = match turn.begin(what, &mut *reply).await {
@@ -68,6 +69,9 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         Err(NotBegun::Problem(problem)) => return Err(*problem),
         Err(NotBegun::Chain(error)) => return refused(&services, &owner, error, shape, &mut *reply, &id).await,
     };
+    if is_current {
+        current::choose(&services, &owner, &attached.conversation).await;
+    }
     let number = match numbered_in {
         None => None,
         Some((screen, known_as)) => number(&services, &owner, known_as.as_deref(), &screen, &attached).await,
@@ -115,6 +119,7 @@ impl Turn<'_> {
         let Self { services, caller, rule, conversation, options, request } = self;
         let conversation = match (conversation, &what) {
             (ConversationRef::Id(conversation), _) => conversation,
+            (ConversationRef::Current, _) => current::find(services, &caller.owner).await?,
             (ConversationRef::Existing(id), _) => Some(existing(services, &caller.owner, &id).await?),
             (ConversationRef::Number(Some(number), _), What::Answer(_)) => {
                 services.chats.numbered(&caller.owner, number).await?

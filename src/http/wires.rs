@@ -17,7 +17,7 @@ use super::problem::ErrorFormat;
 use super::request_id::RequestId;
 use super::serve::{Call, serve};
 use super::wire_info::{NATIVE, WireInfo, WiresByRoute};
-use super::{Services, agent_stream, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat, packages};
+use super::{Services, agent_stream, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat, packages, smithy};
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::agent_stream::AgentStream;
@@ -26,6 +26,7 @@ use crate::dialect::chat_message::ChatMessage;
 use crate::dialect::chat_stream::ChatStream;
 use crate::dialect::ndjson::Ndjson;
 use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect::smithy::Smithy;
 use crate::dialect::{Dialect, Settings};
 use crate::observe::ambient;
 
@@ -37,7 +38,7 @@ fn table(settings: &Settings) -> Vec<Wire> {
         wire(NATIVE, ErrorFormat::Problem, agent_chat, native),
         wire("ndjson", ErrorFormat::Problem, Ndjson(agent_chat), OpenApiRouter::new),
         Wire {
-            nothing_at: &["/api/chat", "/api/chat/{*rest}", "/api/chats/{chat_id}/{*rest}"],
+            nothing_at: &["/api/chat/{*rest}", "/api/chats/{chat_id}/{*rest}"],
             ..wire("chat-stream", ErrorFormat::Detail, ChatStream::from(settings), chat_stream::routes)
         },
         Wire {
@@ -50,6 +51,7 @@ fn table(settings: &Settings) -> Vec<Wire> {
         },
         wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
         wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),
+        wire("smithy", ErrorFormat::Detail, Smithy::from(settings), smithy::routes),
         wire("openai-chat", ErrorFormat::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
     ]
 }

@@ -74,6 +74,8 @@ mod runs;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
+mod smithy;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod support;
@@ -87,3 +89,5 @@ mod tidy;
 mod tools;
 #[cfg(test)]
 mod vendors;
+#[cfg(test)]
+mod workspace;

@@ -171,7 +171,7 @@ pub(in crate::http) async fn delete(
 ) -> Result<Response, Problem> {
     let id = parse(&path(id)?)?;
     let runs = services.conversations.delete(&caller.owner, &id).await.map_err(failed)?;
-    services.runs.deleted(&id, runs.ok_or_else(no_such_session)?);
+    services.deleted((&caller.owner, &id), runs.ok_or_else(no_such_session)?).await;
     Ok(Json(Data::new(Deleted { deleted: true })).into_response())
 }
 

@@ -67,6 +67,7 @@ impl Version {
         (name = "Usage", description = "What was used, and what it cost."),
         (name = "Audit", description = "Who has written, decided and looked."),
         (name = "Plans", description = "What models lay out, and what came of it."),
+        (name = "Workspace", description = "What agents have changed in files, and how it is taken back."),
         (name = "Directives", description = "Commands that outlive their request."),
         (name = "Signals", description = "Facts of a tenant, and who is told of them."),
         (name = "Approvals", description = "What waits for a person."),
@@ -85,6 +86,7 @@ pub fn document(version: Version) -> Value {
         history_bytes: 0,
         ai_sdk_version: ai_sdk::Version::V5,
         chat_message: "".into(),
+        smithy: ("".into(), "".into()),
         now_ms: || 0,
     };
     let (protocols, wires) = wires::routes(&settings);

@@ -200,6 +200,9 @@ async fn seen(app: &TestApp, ann: &str, ids: &Ids) -> Vec<String> {
 
 async fn matrix(settings: &[(&str, &str)]) {
     let mut all = vec![("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET), ("CHAT_MESSAGE__PROFILE", "workflow")];
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().to_str().unwrap();
+    all.extend([("WORKSPACE__ROOT", path), ("WORKSPACE__ROLE", ""), ("WORKSPACE__COMMANDS", "off")]);
     all.extend(settings);
     let app = TestApp::start(&all).await;
     let ann = app.token_of("ann", Some("acme"), &[]);

@@ -119,6 +119,34 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/agent/plans/{plan_id}", AsUnknown, nothing),
         row("DELETE /v1/agent/plans/{plan_id}", AsUnknown, nothing),
         row("GET /v1/agent/conversations/{conversation_id}/plans", AsUnknown, nothing),
+        row("GET /api/dialogs", Own("the caller's own list"), nothing),
+        row("GET /api/dialogs/current", Own("the caller's own choice"), nothing),
+        Row {
+            query: |ids| format!("?id={}", ids.conversation),
+            ..row("PATCH /api/dialogs/current", AsUnknown, nothing)
+        },
+        row("GET /api/dialogs/{dialog_id}", AsUnknown, nothing),
+        row("GET /api/dialogs/{dialog_id}/history", AsUnknown, nothing),
+        row("GET /api/dialogs/{dialog_id}/tool-results", AsUnknown, nothing),
+        row("GET /api/dialogs/{dialog_id}/tool-results/{tool_call_id}", AsUnknown, nothing),
+        row("GET /api/dialogs/{dialog_id}/checkpoints", AsUnknown, nothing),
+        row("GET /api/dialogs/{dialog_id}/session", AsUnknown, nothing),
+        row("POST /api/dialogs/{dialog_id}/restore", AsUnknown, |_| Some(json!({"checkpoint_id": "x"}))),
+        row("POST /api/dialogs/{dialog_id}/approve", AsUnknown, nothing),
+        row("POST /api/dialogs/{dialog_id}/reset", AsUnknown, nothing),
+        row("PATCH /api/dialogs/{dialog_id}", AsUnknown, |_| Some(json!({"title": "x"}))),
+        row("DELETE /api/dialogs/{dialog_id}", AsUnknown, nothing),
+        row("POST /api/dialogs", Own("a new one"), |_| Some(json!({}))),
+        row("POST /api/chat", Own("a run of the caller's own"), |_| {
+            Some(json!({"messages": [{"role": "user", "content": "Hi"}]}))
+        }),
+        row("GET /v1/agent/conversations/{conversation_id}/changes", AsUnknown, nothing),
+        row("GET /v1/agent/conversations/{conversation_id}/checkpoints", AsUnknown, nothing),
+        row("POST /v1/agent/conversations/{conversation_id}/approve", AsUnknown, nothing),
+        row("POST /v1/agent/conversations/{conversation_id}/reset", AsUnknown, nothing),
+        row("POST /v1/agent/conversations/{conversation_id}/restore", AsUnknown, |_| {
+            Some(json!({"checkpoint_id": "x"}))
+        }),
         row("GET /v1/agent/directives", Own("a list"), nothing),
         row("POST /v1/agent/directives", Own("it is requested for whoever asks"), |_| Some(json!({"name": "a.b"}))),
         row("GET /v1/agent/directives/{directive_id}", AsUnknown, nothing),
@@ -229,6 +257,8 @@ impl Row {
             .replace("{delivery_id}", &ids.plan)
             .replace("{chat_id}", &ids.conversation)
             .replace("{session_id}", &ids.conversation)
+            .replace("{dialog_id}", &ids.conversation)
+            .replace("{tool_call_id}", &ids.plan)
             .replace("{number}", &ids.chat)
             .replace("{agent}", "workflow")
             .replace("{thread}", &ids.conversation)

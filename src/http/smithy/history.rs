@@ -1,0 +1,255 @@
+//! What was said in a dialog, and what its tools have said.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{desk, dialog, no_such_dialog, unread};
+use crate::agent::ports::chats::ChatRun;
+use crate::agent::ports::checkpoints::{CheckpointKind, session_name};
+use crate::chat::caller::Caller;
+use crate::chat::day::rfc3339 as time;
+use crate::chat::ids::ConversationId;
+use crate::chat::message::{AssistantMessage, Message};
+use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+use crate::dialect::smithy::history::{HistoryRun, Page, page};
+use crate::dialect::{DecodeError, Mistake};
+use crate::http::Services;
+use crate::http::auth::Authenticated;
+use crate::http::problem::Problem;
+
+/// Messages of a page, AgentSmithy protocol.
+const LIMIT: usize = 20;
+const MOST: usize = 200;
+
+/// Characters of a result that its summary shows.
+const SUMMARY_CHARS: usize = 100;
+
+/// A part of a history.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Part {
+    /// Messages, from 1; more than 200 count as 200. Default 20.
+    limit: Option<i64>,
+    /// Those before the message of this number.
+    before: Option<i64>,
+}
+
+/// A page of a history, oldest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SmithyHistory)]
+pub(super) struct HistoryBody {
+    dialog_id: String,
+    /// As they were streamed, without starts and ends, the pieces of a segment joined.
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<Value>,
+    total_events: usize,
+    has_more: bool,
+    /// The number of its first message.
+    first_idx: usize,
+    /// The number of its last message.
+    last_idx: usize,
+}
+
+/// A result of a tool in a list.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SmithyResultHead)]
+pub(super) struct ResultHead {
+    tool_call_id: String,
+    tool_name: String,
+    timestamp: String,
+    size_bytes: usize,
+    summary: String,
+    error: Option<String>,
+}
+
+/// A result of a tool.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SmithyResult)]
+pub(super) struct ResultBody {
+    tool_call_id: String,
+    tool_name: String,
+    #[schema(value_type = Object)]
+    args: Value,
+    result: Value,
+    timestamp: String,
+    metadata: ResultMeta,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SmithyResultMeta)]
+struct ResultMeta {
+    size_bytes: usize,
+    summary: String,
+}
+
+/// 200 with a page of a dialog's history.
+#[utoipa::path(
+    get,
+    path = "/api/dialogs/{dialog_id}/history",
+    operation_id = "smithyHistory",
+    tag = "Smithy",
+    summary = "Read a dialog's history",
+    description = "What its streams have told, in their order. Numbers count the messages of both sides.",
+    params(("dialog_id" = String, Path, description = "The caller's own dialog."), Part),
+    responses(
+        (status = 200, description = "The page.", body = HistoryBody),
+        (status = 404, description = "`not_found`: there is no such dialog, it is another's, or there is no workspace."),
+        (status = 422, description = "`invalid_request`: a number that is wrong."),
+    ),
+)]
+pub(in crate::http) async fn history(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    id: Result<Path<String>, PathRejection>,
+    part: Result<Query<Part>, QueryRejection>,
+) -> Result<Json<HistoryBody>, Problem> {
+    let wrong = |name| DecodeError::Mistakes(vec![Mistake::new(["query", name], "int_parsing", "must be a number")]);
+    let Query(Part { limit, before }) = part.map_err(|_| wrong("limit"))?;
+    let limit = usize::try_from(limit.unwrap_or(LIMIT as i64)).ok().filter(|limit| *limit > 0);
+    let limit = limit.ok_or_else(|| wrong("limit"))?.min(MOST);
+    let before = before.map(|before| usize::try_from(before).map_err(|_| wrong("before"))).transpose()?;
+    let (id, runs) = read(&services, &caller, id).await?;
+    let kept = desk(&services, &caller)?.changes.checkpoints((&caller.owner, &id)).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "checkpoints not read for a history");
+        Vec::new()
+    });
+    let before_messages = kept.iter().filter(|checkpoint| checkpoint.kind == CheckpointKind::Message);
+    let checkpoints: HashMap<_, _> =
+        before_messages.filter_map(|checkpoint| Some((checkpoint.run?, checkpoint))).collect();
+    let told = runs.iter().map(|run| HistoryRun {
+        said: said(run),
+        checkpoint: checkpoints.get(&run.id).map(|kept| (kept.id.as_str(), session_name(kept.session))),
+        answers: answers(run).collect(),
+        made: &run.artifacts,
+    });
+    let Page { events, total, has_more, first, last } = page(&told.collect::<Vec<_>>(), limit, before);
+    let dialog_id = id.to_string();
+    Ok(Json(HistoryBody { dialog_id, events, total_events: total, has_more, first_idx: first, last_idx: last }))
+}
+
+/// 200 with the results of a dialog's tools.
+#[utoipa::path(
+    get,
+    path = "/api/dialogs/{dialog_id}/tool-results",
+    operation_id = "smithyResults",
+    tag = "Smithy",
+    summary = "List what a dialog's tools have said",
+    description = "Oldest first.",
+    params(("dialog_id" = String, Path, description = "The caller's own dialog.")),
+    responses(
+        (status = 200, description = "The results.", body = Vec<ResultHead>),
+        (status = 404, description = "`not_found`: there is no such dialog, it is another's, or there is no workspace."),
+    ),
+)]
+pub(in crate::http) async fn results(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<Vec<ResultHead>>, Problem> {
+    let (_, runs) = read(&services, &caller, id).await?;
+    let heads = runs.iter().flat_map(|run| made(run).map(move |(call, result)| head(run, call, result)));
+    Ok(Json(heads.collect()))
+}
+
+/// 200 with one of them.
+#[utoipa::path(
+    get,
+    path = "/api/dialogs/{dialog_id}/tool-results/{tool_call_id}",
+    operation_id = "smithyResult",
+    tag = "Smithy",
+    summary = "Read what a tool has said",
+    description = "Of an id that repeats, the newest one.",
+    params(
+        ("dialog_id" = String, Path, description = "The caller's own dialog."),
+        ("tool_call_id" = String, Path, description = "The call."),
+    ),
+    responses(
+        (status = 200, description = "The result.", body = ResultBody),
+        (status = 404, description = "`not_found`: there is no such dialog or call, it is another's, or there is no workspace."),
+    ),
+)]
+pub(in crate::http) async fn result(
+    State(services): State<Services>,
+    Authenticated(caller): Authenticated,
+    ids: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Json<ResultBody>, Problem> {
+    let Path((id, wanted)) = ids.map_err(|_| no_such_dialog())?;
+    let (_, runs) = read(&services, &caller, Ok(Path(id))).await?;
+    let all = runs.iter().flat_map(|run| made(run).map(move |(call, result)| (run, call, result)));
+    let newest = all.filter(|(_, call, _)| call.id.as_str() == wanted).last();
+    let (run, call, result) = newest.ok_or_else(|| Problem::not_found("there is no such call"))?;
+    let ResultHead { tool_call_id, tool_name, timestamp, size_bytes, summary, .. } = head(run, call, result);
+    let args = match &call.input {
+        ToolInput::Object(args) => Value::Object(args.clone()),
+        ToolInput::Invalid(_) => json!({}),
+    };
+    let result = value(&result.content);
+    Ok(Json(ResultBody {
+        tool_call_id,
+        tool_name,
+        args,
+        result,
+        timestamp,
+        metadata: ResultMeta { size_bytes, summary },
+    }))
+}
+
+/// The runs of the dialog that a path names.
+async fn read(
+    services: &Services,
+    caller: &Caller,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<(ConversationId, Vec<ChatRun>), Problem> {
+    let (id, _) = dialog(services, caller, id).await?;
+    let found = services.sessions.session_runs(&caller.owner, &id).await.map_err(unread)?;
+    let (_, runs) = found.ok_or_else(no_such_dialog)?;
+    Ok((id, runs))
+}
+
+fn said(run: &ChatRun) -> Option<&str> {
+    match run.messages.first() {
+        Some(Message::User(user)) if !run.by_server => Some(&user.text),
+        Some(_) | None => None,
+    }
+}
+
+fn answers(run: &ChatRun) -> impl Iterator<Item = &AssistantMessage> {
+    run.messages.iter().filter_map(|message| match message {
+        Message::Assistant(answer) => Some(answer),
+        Message::User(_) | Message::ToolResults(_) => None,
+    })
+}
+
+/// The calls of a run with their results.
+fn made(run: &ChatRun) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
+    run.messages.windows(2).flat_map(|pair| match pair {
+        [Message::Assistant(answer), Message::ToolResults(results)] => answer.calls().zip(results).collect(),
+        _ => Vec::new(),
+    })
+}
+
+fn head(run: &ChatRun, call: &ToolCall, result: &ToolResult) -> ResultHead {
+    let error = result.fate.is_error().then(|| match value(&result.content) {
+        Value::Object(fields) => fields.get("error").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        other => other.to_string(),
+    });
+    ResultHead {
+        tool_call_id: call.id.to_string(),
+        tool_name: call.name.clone(),
+        timestamp: time(run.started_at_ms),
+        size_bytes: result.content.len(),
+        summary: result.content.chars().take(SUMMARY_CHARS).collect(),
+        error,
+    }
+}
+
+/// What a tool has said: as JSON where it is some.
+fn value(content: &str) -> Value {
+    crate::bounded::json::value(content).unwrap_or_else(|_| Value::from(content))
+}
