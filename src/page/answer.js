@@ -28,6 +28,8 @@ class Answer extends HTMLElement {
   #text = null;
   #thought = null;
   #calls = new Map();
+  /** The call whose result came last: what it has changed is told right behind. */
+  #ended = null;
   #plans = new Map();
   #directives = new Map();
   #sources = [];
@@ -69,7 +71,7 @@ class Answer extends HTMLElement {
   /** @param {import("./client.js").ChatEvent} event What is said about it to those who listen, if anything. */
   take({ event, data }) {
     if (data?.origin && event !== "approval_request") {
-      this.#planOf(data.origin)?.call(event, data);
+      this.#ended = this.#planOf(data.origin)?.call(event, data) ?? null;
       return;
     }
     switch (event) {
@@ -96,7 +98,11 @@ class Answer extends HTMLElement {
         break;
       case "tool_call_result":
         if (!this.#calls.has(data.tool_use_id)) this.#begin(data);
-        this.#calls.get(data.tool_use_id).end(data.state ?? (data.is_error ? "failed" : "done"));
+        this.#ended = this.#calls.get(data.tool_use_id);
+        this.#ended.end(data.state ?? (data.is_error ? "failed" : "done"));
+        break;
+      case "file_edit":
+        this.#ended?.edited(data);
         break;
       case "plan_created":
       case "plan_reviewed":
@@ -168,9 +174,10 @@ class Answer extends HTMLElement {
       this.#closeText();
       if (text) this.#append(text);
       this.#closeText();
-      for (const { id, name, state } of calls) {
+      for (const { id, name, state, artifacts = [] } of calls) {
         const call = this.#row(id);
         call.load(name, state);
+        for (const { kind, payload } of artifacts) if (kind === "file_edit") call.edited(payload);
       }
       for (const { id } of calls) {
         if (ofCall.has(id)) this.addPlan(ofCall.get(id));

@@ -12,6 +12,7 @@ import { confirm, askText } from "./dialogs.js";
 import { announce, h, icon, iconButton } from "./dom.js";
 import { Session } from "./session.js";
 import { waitingList } from "./waiting.js";
+import { Workspace } from "./workspace.js";
 
 // The server's root, also below a prefix of a proxy: this file is `<root>/page/app.js`.
 const root = new URL("..", import.meta.url);
@@ -30,7 +31,8 @@ const client = new Switchboard({
   retry: { attempts: 24 },
 });
 const banner = new Banner(element("banner"));
-const chat = new Chat({ client, thread, composer, banner, changed });
+const workspace = new Workspace({ client, thread, banner });
+const chat = new Chat({ client, thread, composer, banner, workspace, changed });
 const drawer = new Drawer({ side: element("side"), open: element("open-side"), close: element("close-side"), scrim: element("scrim"), main: element("main") });
 list.client = client;
 
@@ -78,12 +80,30 @@ function showTools() {
   const isKept = chat.conversation !== "";
   const focused = document.activeElement?.id;
   tools.replaceChildren(...[
+    workspace.isThere && changesButton(),
     isKept && iconButton("edit", "Rename conversation", rename, { id: "rename" }),
     isKept && iconButton("save", "Export conversation", save, { id: "export" }),
     isKept && iconButton("trash", "Delete conversation", remove, { id: "delete" }),
     iconButton(THEMES[theme][0], THEMES[theme][1], next, { id: "theme" }),
   ].filter(Boolean));
   if (focused && tools.querySelector(`#${CSS.escape(focused)}`)) element(focused).focus();
+}
+
+/** What the assistant has changed in files, with their number. */
+function changesButton() {
+  const { count } = workspace;
+  const label = count === 0 ? "Changes: none" : `Changes: ${count} ${count === 1 ? "file" : "files"}`;
+  const button = iconButton("changes", label, showChanges, { id: "changes", "aria-haspopup": "dialog" });
+  if (count > 0) button.append(h("span", { class: "count", "aria-hidden": "true" }, count > 99 ? "99+" : count));
+  return button;
+}
+
+/** Most users have no files: what shows them is loaded when it is asked for. */
+function showChanges() {
+  return attempt("The changes could not be shown", async () => {
+    const { openChanges } = await import("./changes.js");
+    openChanges(workspace);
+  });
 }
 
 /** Does something with the open conversation, and says when it does not work. */
@@ -176,6 +196,7 @@ function wire() {
   element("directives").prepend(icon("list"));
   // Something else may stand at their address by now.
   for (const id of ["waiting", "directives"]) element(id).addEventListener("click", () => { if (location.hash === `#/${id}`) go(); });
+  workspace.addEventListener("changed", showTools);
   thread.addEventListener("directive-changed", () => {
     showWaiting();
     showDirectives();

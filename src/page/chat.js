@@ -12,7 +12,7 @@ const CONNECTION = "connection";
 
 /** Drives a thread and a composer with a client. */
 export class Chat {
-  #client; #thread; #composer; #banner; #changed; #past;
+  #client; #thread; #composer; #banner; #changed; #past; #workspace;
   #run = null;
   /** What the server has not taken, or not told that it has. */
   #unsent = null;
@@ -24,11 +24,12 @@ export class Chat {
   conversation = "";
 
   /** `changed` is told when the conversation has got an id, a title or a new message. */
-  constructor({ client, thread, composer, banner, changed }) {
+  constructor({ client, thread, composer, banner, workspace, changed }) {
     this.#client = client;
     this.#thread = thread;
     this.#composer = composer;
     this.#banner = banner;
+    this.#workspace = workspace;
     this.#changed = changed;
     this.#past = new Past(client, thread);
     thread.addEventListener("say", (event) => this.send(event.detail));
@@ -89,6 +90,7 @@ export class Chat {
   #show(past) {
     this.#past.show(past);
     const { live, view } = past;
+    this.#workspace.open(view);
     if (live) this.#follow(this.#client.attach(live.id, this.#manner({ conversationId: view.id })), { seenFrom: live.last_event_id });
   }
 
@@ -180,6 +182,7 @@ export class Chat {
         if (isGone()) return;
         answer.seen = seenFrom === null || Number(event.id) > seenFrom;
         answer.take(event);
+        this.#workspace.take(event, run);
         isIncomplete ||= event.event === "resync";
         if (event.event === "tool_call_start" && answer.seen) announce(`Using ${toolName(event.data.name)}.`);
         if (event.event === "error") announce(event.data.code === "cancelled" ? "Stopped." : `The answer failed: ${event.data.message}`);
@@ -220,6 +223,7 @@ export class Chat {
     this.#run = null;
     this.#composer.running = false;
     answer.finish();
+    this.#workspace.over();
   }
 
   /** What is known only when the run is over: what it took, its messages' ids, the conversation's title. */
@@ -378,6 +382,7 @@ export class Chat {
     this.conversation = "";
     this.#unsent = null;
     this.#lost = null;
+    this.#workspace.leave();
     this.#composer.running = false;
     this.#banner.hide();
   }

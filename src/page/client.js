@@ -21,6 +21,8 @@
  *   is_update: boolean, workflow_id?: string}}} WorkflowPreview
  * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
  *   is_update: boolean, config_id?: string, name?: string}}} TablePreview
+ * @typedef {{event: "checkpoint", data: {checkpoint_id: string, session: string}}} CheckpointEvent
+ * @typedef {{event: "file_edit", data: {file: string, diff?: string, added?: number, removed?: number}}} FileEdit
  * @typedef {{event: "approval_request", data: {approval_id: string, tool: string, arguments: object, digest: string,
  *   needs: "user"|"role", role?: string, not_requester?: boolean, expires_at_ms: number, tool_use_id: string,
  *   origin?: {plan_id: string|null, step: number|null, agent_id: string|null}}}} ApprovalRequest
@@ -36,12 +38,18 @@
  * @typedef {{event: "resync", data: {run: RunInfo}}} Resync Made here: events are missing before this one; read the
  *   conversation again when the run is over.
  * @typedef {{id: string} & (MessageStart|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
- *   PlanEvent|StepEvent|AgentEvent|DirectiveEvent|WorkflowPreview|TablePreview|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
+ *   PlanEvent|StepEvent|AgentEvent|DirectiveEvent|WorkflowPreview|TablePreview|CheckpointEvent|FileEdit|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
  *   other names may come and are to be ignored. `id` is "" where the stream has no numbers.
  *
  * @typedef {"connecting"|"streaming"|"reconnecting"|"ended"} ConnectionState
  * @typedef {{id: string, conversation_id: string, state: string, last_event_id: number|null, usage?: {input_tokens: number,
  *   output_tokens: number, cost_usd?: number}, error?: {code: string, message: string}}} RunInfo
+ * @typedef {{path: string, status: "added"|"modified"|"deleted", additions: number, deletions: number, diff: string|null,
+ *   base_content: string|null, is_binary: boolean, is_too_large: boolean}} ChangedFile
+ * @typedef {{session: string, has_unapproved: boolean, approved_checkpoint: string|null, approved_at: string|null,
+ *   changed_files: ChangedFile[]}} Changes
+ * @typedef {{id: string, kind: "initial"|"message"|"before_restore"|"restored"|"before_reset"|"approved", message: string,
+ *   session: string, run_id?: string, created_at: string}} Checkpoint
  * @typedef {{name?: string, temperature?: number, max_tokens?: number, effort?: string}} ModelWish
  * @typedef {{context?: object, model?: ModelWish, background?: boolean, onBusy?: "reject"|"enqueue"|"interrupt",
  *   signal?: AbortSignal, idempotencyKey?: string, onState?: (state: ConnectionState, why?: Error) => void}} Manner
@@ -279,6 +287,29 @@ export class Switchboard {
   /** @param {string} id @param {{limit?: number, cursor?: string}} [part] */
   trail(id, { limit, cursor } = {}) {
     return this.json("GET", `v1/agent/conversations/${enc(id)}/trail`, { query: { limit, cursor } });
+  }
+
+  /** What has changed in the workspace since it was last approved. 404 without a workspace. @param {string} id
+   *  @returns {Promise<Changes>} */
+  changes(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}/changes`); }
+
+  /** The states of the files that were kept, oldest first. @param {string} id @returns {Promise<{items: Checkpoint[]}>} */
+  checkpoints(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}/checkpoints`); }
+
+  /** @param {string} id @param {{message?: string}} [options]
+   *  @returns {Promise<{approved_checkpoint: string, session: string, checkpoints_approved: number}>} */
+  approveChanges(id, { message } = {}) {
+    return this.json("POST", `v1/agent/conversations/${enc(id)}/approve`, { body: message ? { message } : undefined });
+  }
+
+  /** The files become as they were approved. @param {string} id
+   *  @returns {Promise<{reset_to: string, session: string, checkpoint_before: string|null}>} */
+  resetChanges(id) { return this.json("POST", `v1/agent/conversations/${enc(id)}/reset`); }
+
+  /** The files become as they were at a checkpoint. @param {string} id @param {string} checkpoint
+   *  @returns {Promise<{restored_to: string, new_checkpoint: string}>} */
+  restoreCheckpoint(id, checkpoint) {
+    return this.json("POST", `v1/agent/conversations/${enc(id)}/restore`, { body: { checkpoint_id: checkpoint } });
   }
 
   /** One request and its answer as JSON; `null` for none. Throws [SwitchboardError]. */

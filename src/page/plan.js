@@ -89,12 +89,12 @@ class Plan extends HTMLElement {
     if (view) view.words.textContent = summary(work);
   }
 
-  /** A call of a step. @param {string} event @param {any} data */
+  /** A call of a step. @param {string} event @param {any} data @returns {HTMLElement|undefined} Where it is shown. */
   call(event, data) {
     let call = this.#calls.get(data.tool_use_id);
     if (!call) {
       const view = this.#steps.get(data.origin.step ?? 0);
-      if (!view) return;
+      if (!view) return undefined;
       call = document.createElement("sb-tool-call");
       this.#calls.set(data.tool_use_id, call);
       view.calls.append(h("li", {}, call));
@@ -103,6 +103,7 @@ class Plan extends HTMLElement {
     }
     if (event === "tool_call_progress") call.progress(data);
     if (event === "tool_call_result") call.end(data.state ?? (data.is_error ? "failed" : "done"));
+    return call;
   }
 
   /** A call of it waits for a person. @param {string} id */

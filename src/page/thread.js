@@ -16,6 +16,7 @@ class Thread extends HTMLElement {
     icon("down"), "Jump to newest");
   #follows = true;
   #lastTop = 0;
+  #checkpoints = new Map();
 
   connectedCallback() {
     if (this.#list.isConnected) return;
@@ -85,6 +86,7 @@ class Thread extends HTMLElement {
     const element = document.createElement("sb-question");
     element.text = text;
     if (id) element.messageIds.push(id);
+    this.#mark(element);
     this.#list.append(h("article", { class: "message user" }, element));
     return element;
   }
@@ -94,6 +96,17 @@ class Thread extends HTMLElement {
     const element = document.createElement("sb-answer");
     this.#list.append(h("article", { class: "message assistant" }, element));
     return element;
+  }
+
+  /** The files that were kept before messages, by the run that answers them. @param {Map<string, string>} checkpoints */
+  set checkpoints(checkpoints) {
+    this.#checkpoints = checkpoints;
+    for (const question of this.questions) this.#mark(question);
+  }
+
+  /** A message's id begins with that of the run that answers it. Of one that was answered again, the first has the files from before. */
+  #mark(question) {
+    question.checkpoint = question.messageIds.map((id) => this.#checkpoints.get(id.split(".")[0])).find(Boolean) ?? "";
   }
 
   /** All questions, oldest first. */

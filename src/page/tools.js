@@ -23,6 +23,7 @@ class ToolCall extends HTMLElement {
   #state = h("span", { class: "tool-state" });
   #time = h("span", { class: "tool-time" });
   #progress = null;
+  #edits = null;
   #began = null;
 
   connectedCallback() {
@@ -75,6 +76,16 @@ class ToolCall extends HTMLElement {
   hold() {
     this.#show("waiting");
     this.#time.textContent = "";
+  }
+
+  /** It has changed a file: what changed stands below it. @param {import("./client.js").FileEdit["data"]} edit */
+  edited(edit) {
+    this.#edits ??= this.appendChild(h("ul", { class: "edits", "aria-label": "Changed files" }));
+    const place = this.#edits.appendChild(h("li", {}, edit.file));
+    // Most conversations have none, and do without what draws them.
+    import("./file-edit.js").then(({ FileEdit, editOfEvent }) => {
+      place.replaceChildren(Object.assign(new FileEdit(), { edit: editOfEvent(edit) }));
+    }, () => {});
   }
 
   /** The tool as the model calls it. */
