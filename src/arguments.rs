@@ -15,8 +15,24 @@ pub(crate) struct Cli {
     /// A folder whose files replace the built-in ones (default: config/ when it exists).
     #[arg(long, global = true)]
     pub(crate) config_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// How an editor starts its server.
+#[derive(Args)]
+pub(crate) struct LaunchArgs {
+    /// Serve in this project folder, for its editor: settings, data and tokens are kept in its state folder.
+    #[arg(long)]
+    pub(crate) workdir: Option<PathBuf>,
+    /// The editor's name, for the log.
+    #[arg(long, requires = "workdir")]
+    pub(crate) ide: Option<String>,
+    /// No colours in the log.
+    #[arg(long, requires = "workdir")]
+    pub(crate) no_log_colors: bool,
 }
 
 #[derive(Subcommand)]

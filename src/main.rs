@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arguments::{AuditCommand, CheckArgs, Cli, Command, ImportArgs, McpArgs, OpenapiArgs, TokenArgs};
+use arguments::{AuditCommand, CheckArgs, Cli, Command, ImportArgs, LaunchArgs, McpArgs, OpenapiArgs, TokenArgs};
 use clap::Parser;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::app::{self, App, StartError, Verified};
 use switchboard::chat::causes::Causes;
 use switchboard::config::catalogue::openapi::print::{self as import, Import};
-use switchboard::config::{BackendMode, Config, LogFormat, Problem, Sources};
+use switchboard::config::{BackendMode, Config, Launch, LogFormat, Problem, Sources};
 use switchboard::http::auth::{self, Claims, Mode};
 use switchboard::http::description::{self, Version};
 use switchboard::probe::{self, Report};
@@ -50,8 +50,18 @@ fn main() -> ExitCode {
     if let Some(Command::Openapi(args)) = cli.command {
         return openapi(&args);
     }
-    let sources = Sources::of_process(cli.config, cli.config_dir);
+    let mut sources = Sources::of_process(cli.config, cli.config_dir);
     let command = cli.command.unwrap_or(Command::Serve);
+    if let Some(workdir) = cli.launch.workdir {
+        if !matches!(command, Command::Serve) {
+            return misconfigured(&[Problem {
+                key: "--workdir".to_owned(),
+                reason: "is for serving, and for no other command".to_owned(),
+            }]);
+        }
+        let LaunchArgs { ide, no_log_colors, .. } = cli.launch;
+        sources.launch = Some(Launch { workdir, editor: ide.unwrap_or_default(), colors: !no_log_colors });
+    }
     let config = match Config::load(&sources) {
         Ok(config) => config,
         Err(mut problems) => {
@@ -79,7 +89,7 @@ fn main() -> ExitCode {
         Command::ImportOpenapi(args) => import_openapi(args),
         Command::McpTools(args) => mcp_tools(&config, &args),
         Command::Audit { command } => audit(&config, command),
-        Command::Healthcheck => match healthcheck::live(&config.server.bind) {
+        Command::Healthcheck => match healthcheck::live(config.server.bind().0) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&Causes(&error).to_string()),
         },
@@ -152,11 +162,18 @@ fn greet(app: &App, config: &Config) -> Result<(), String> {
     if let Some(address) = app.metrics_address() {
         say(&format!("metrics on http://{address}/metrics"));
     }
+    if let Some(Launch { editor, .. }) = &config.launch {
+        tracing::info!(editor, root = config.workspace.root, "started for an editor");
+    }
     let Some(dev_tokens) = app.dev_tokens() else { return Ok(()) };
-    let token = dev_tokens.token().map_err(|error| error.to_string())?.token;
     if config.server.page {
         say(&format!("\nThe chat page: http://{address}/"));
     }
+    if config.launch.is_some() {
+        // An editor keeps what is said here, and needs no token.
+        return Ok(());
+    }
+    let token = dev_tokens.token().map_err(|error| error.to_string())?.token;
     say(&format!(
         r#"
 Try it (the token is for development and good for 12 hours):

@@ -44,11 +44,12 @@ use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
 use crate::dialect;
 use crate::directives::Directives;
-use crate::http::auth::{self, AuthSetupError, DevTokens, Mode, SessionTokens, Tokens};
+use crate::http::auth::{self, AuthSetupError, DevTokens, LocalUser, Mode, SessionTokens, Tokens};
 use crate::http::recorder::Recorder;
 use crate::http::{self, Services, server};
 use crate::llm;
 use crate::llm::embeddings::Embeddings;
+use crate::llm::settings::LiveModels;
 use crate::observe::prometheus::RecorderError;
 use crate::runs::log::{self, EventLog, LogError};
 use crate::runs::starts::Starts;
@@ -62,6 +63,7 @@ use crate::tools::previews::Desk;
 use crate::tools::rest::data::Loaders;
 use crate::toolsets;
 use crate::webhooks::Webhooks;
+use crate::workspace::config::WorkspaceConfig;
 use demo::DemoBackend;
 use measure::Measured;
 use parts::{Tools, backends, default_models, listen, none_if_zero, root_url, router, tools_and_profiles};
@@ -93,6 +95,7 @@ pub struct App {
     drain: Duration,
     demo_backend: DemoBackend,
     measured: Measured,
+    workspace: Workspace,
 }
 
 /// Why the product did not start.
@@ -158,11 +161,21 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let memory = Memory::new(config.limits.memory_bytes);
         let intake = Intake::new(memory.clone());
+        // Before all else: what is kept may be in its folder.
+        let mut workspace = Workspace::new(&config.workspace)?;
+        workspace.open().await?;
         let auth = auth::build(&config.auth, &config.chat_stream.user_claim, clock.clone())?;
         let origins = &config.server.cors_allowed_origins;
         let session_tokens =
             SessionTokens::from_config(&config.auth.session, origins, auth.clone(), clock.clone())?.map(Arc::new);
-        let dev_tokens = (config.auth.mode == Mode::Dev).then(|| DevTokens::new(auth.clone(), clock.clone()));
+        let WorkspaceConfig { user: local, role: of_local, .. } = &config.workspace;
+        let tokens_of_own = DevTokens::new(auth.clone(), clock.clone(), local, of_local);
+        let dev_tokens = (config.auth.mode == Mode::Dev).then(|| tokens_of_own.clone());
+        let (listener, address) = listen(config.server.bind()).await?;
+        let local_user = match local.is_empty() {
+            true => None,
+            false => LocalUser::new(config.auth.mode, tokens_of_own, address),
+        };
         let subscriptions = Arc::new(config.signals.subscriptions());
         let store = store::open(&config.store, clock.clone(), subscriptions).await?;
         let (process, bell) = (Uuid::now_v7().to_string(), Bell::default());
@@ -176,8 +189,6 @@ impl App {
             }
         };
         let backends = backends(config, backend_root, &intake)?;
-        let workspace = Workspace::new(&config.workspace)?;
-        workspace.open().await?;
         let of_process = ((process.as_str(), &bell), (&intake, workspace.tools()));
         let Tools { toolbox, profiles, loaders, directives, desk: directive_desk, schedules, installations } =
             tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), of_process)?;
@@ -185,6 +196,8 @@ impl App {
 
         let models = default_models(config)?;
         let router = Arc::new(router(config, &profiles, demo::model())?);
+        let live = LiveModels::open(&config.llm, &models, router.clone(), workspace.models_file()).await;
+        let (desk_of_workspace, chosen) = workspace.desk(address.port(), live).unzip();
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let mcp = mcp::Servers::start(&config.mcp, store.clone()).await?;
         let profiles = Arc::new(profiles);
@@ -238,6 +251,7 @@ impl App {
             labeller: config.jobs().title,
             places: store.clone(),
             plans: store.clone(),
+            chosen,
             settings: config.runs.settings(config.limits.history_bytes, config.limits.bounds()),
             starts: Starts::new(config.limits.pace(), log::shared_starts(&config.events)?),
         };
@@ -259,6 +273,7 @@ impl App {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
             dev_tokens: dev_tokens.clone(),
+            local_user,
             previews: desk.clone(),
             conversations: store.clone(),
             places: store.clone(),
@@ -267,7 +282,7 @@ impl App {
             directive_records: store.clone(),
             directive_roles: config.directives.roles(),
             packages,
-            workspace: workspace.desk(),
+            workspace: desk_of_workspace,
             signals: store.clone(),
             deliveries: store.clone(),
             bell: bell.clone(),
@@ -304,10 +319,12 @@ impl App {
             memory,
             keep_alive: none_if_zero(config.server.keep_alive_s),
         };
-        let (listener, address) = listen(&config.server.bind).await?;
         // Last, so that a start that fails leaves nothing behind that fetches.
         let webhooks =
             Webhooks::start(&config.signals, store.clone(), clock.clone(), &bell).map_err(StartError::Webhooks)?;
+        if config.launch.is_some() {
+            services.open_first_dialog().await;
+        }
         directives.start(schedules, &(store.clone() as Arc<dyn ScheduleStore>));
         auth.start();
         recorder.start();
@@ -332,6 +349,7 @@ impl App {
             drain: Duration::from_secs(config.server.drain_s),
             demo_backend,
             measured,
+            workspace,
         })
     }
 

@@ -156,18 +156,36 @@ pub(super) fn router(
         Helper::SameModel | Helper::Off => None,
     });
     let wanted = profiles.all().flat_map(|profile| profile.models.origins()).chain(helpers);
-    let router = Router::connect(&config.llm, wanted.filter(|wanted| wanted.provider != llm::DEMO))?;
+    let router = Router::connect(
+        &config.llm,
+        wanted.filter(|wanted| ![llm::DEMO, llm::NO_MODEL].contains(&wanted.provider.as_str())),
+    )?;
     Ok(match demo {
         Some((origin, model)) => router.with(origin, model),
         None => router,
     })
 }
 
-pub(super) async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), StartError> {
+/// Listens at an address; with `or_next`, where its port is taken, at the first one behind it that is not.
+pub(super) async fn listen((address, or_next): (&str, bool)) -> Result<(TcpListener, SocketAddr), StartError> {
     let failed = |error| StartError::Listen { address: address.to_owned(), error };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let mut bound = TcpListener::bind(address).await;
+    if or_next && bound.as_ref().is_err_and(is_taken) {
+        let (host, first) = address.rsplit_once(':').unwrap_or((address, "0"));
+        for port in first.parse::<u16>().into_iter().flat_map(|first| first..=u16::MAX).skip(1) {
+            bound = TcpListener::bind(format!("{host}:{port}")).await;
+            if !bound.as_ref().is_err_and(is_taken) {
+                break;
+            }
+        }
+    }
+    let listener = bound.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))
+}
+
+fn is_taken(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::AddrInUse
 }
 
 /// The URL that the setting `key` is.

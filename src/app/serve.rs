@@ -28,6 +28,7 @@ impl App {
     /// interrupted, and everything is closed in order. `hurry` ends the drain time early.
     pub async fn serve(mut self, shutdown: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
         self.measured.serve(self.bounds.clone());
+        self.workspace.ready(self.address.port());
         let abort = CancellationToken::new();
         let hurried = CancellationToken::new();
         let stop_accepting = CancellationToken::new();
@@ -46,6 +47,7 @@ impl App {
             tracing::info!(drain_s = self.drain.as_secs(), "draining");
             let now = Instant::now();
             let deadline = now.checked_add(self.drain).unwrap_or(now + A_YEAR);
+            self.workspace.stopping();
             runs.drain();
             tokio::select! {
                 () = runs.finished() => {}

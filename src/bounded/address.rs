@@ -96,6 +96,17 @@ impl Exceptions {
     }
 }
 
+/// Whether an address is of the machine's own link only, where clouds tell their machines' secrets: no server that somebody
+/// means is there. With the two that clouds have elsewhere: Alibaba's, and Amazon's of IPv6.
+pub fn is_link_local(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_link_local() || address == Ipv4Addr::new(100, 100, 100, 200),
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local() || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
+        }
+    }
+}
+
 /// How `url` may be followed. A host that is an address is vetted here, since clients resolve nothing then; one that is a
 /// name has to be resolved by a resolver that vets.
 ///

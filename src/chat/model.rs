@@ -51,6 +51,8 @@ impl Helper {
 pub struct ModelWish {
     /// One of the names that the profile offers.
     pub name: Option<String>,
+    /// One of the workloads that editors have made; another name does not count.
+    pub workload: Option<String>,
     /// As [`ModelChoice::max_tokens`].
     pub max_tokens: Option<u32>,
     /// As [`ModelChoice::temperature`].

@@ -289,7 +289,7 @@ fn plans(config: &Config, problems: &mut Vec<Problem>) {
 }
 
 fn server(config: &Config, problems: &mut Vec<Problem>) {
-    let addresses: Vec<SocketAddr> = match config.server.bind.to_socket_addrs() {
+    let addresses: Vec<SocketAddr> = match config.server.bind().0.to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         Err(error) => {
             problems.push(Problem::new("server.bind", format!("is not an address with a port: {error}")));
@@ -315,6 +315,10 @@ fn server(config: &Config, problems: &mut Vec<Problem>) {
 }
 
 fn auth(config: &Config, problems: &mut Vec<Problem>) {
+    if !config.workspace.user.is_empty() && !matches!(config.auth.mode, Mode::Dev | Mode::Hs256) {
+        let reason = "needs auth.mode dev or hs256: this server makes the local user's tokens itself";
+        problems.push(Problem::new("workspace.user", reason));
+    }
     let mistakes = config.auth.mistakes().into_iter();
     problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("auth.{key}"), reason)));
 }
@@ -322,7 +326,10 @@ fn auth(config: &Config, problems: &mut Vec<Problem>) {
 fn llm(config: &Config, problems: &mut Vec<Problem>) {
     let llm = &config.llm;
     for name in llm.providers.keys() {
-        if Vendor::parse(name).is_some() || matches!(name.as_str(), "auto" | llm::DEMO) || !is_provider_name(name) {
+        if Vendor::parse(name).is_some()
+            || matches!(name.as_str(), "auto" | llm::DEMO | llm::NO_MODEL)
+            || !is_provider_name(name)
+        {
             let reason = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
             problems.push(Problem::new(format!("llm.providers.{name}"), reason));
         }

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, backends, issuers, mcp, prices, subscribers};
+use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, prices, subscribers};
 use crate::llm::Vendor;
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
@@ -39,13 +39,22 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     subscribers::prepare(&mut layer, &mut defaults, &sources.env, problems);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
+    if let Some(launch) = &sources.launch {
+        launch.check(problems);
+        let state = launch::state(&layer, &defaults, sources.env.get(&format!("{PREFIX}WORKSPACE__STATE")));
+        overlay(&mut merged, launch.defaults(&state), "", problems);
+    }
     overlay(&mut merged, layer, "", problems);
     environment(&mut merged, &defaults, sources, &named, problems);
+    if let Some(launch) = &sources.launch {
+        overlay(&mut merged, launch.demands(), "", problems);
+    }
     let providers = named.take(&mut merged, &defaults, problems);
     let mut config: Config = fit(&mut merged, &defaults, "", problems)?;
     providers.put(&mut config.llm);
     mcp::inherit(&mut config, &sources.env);
     config.prices = prices;
+    config.launch = sources.launch.clone();
     Some(config)
 }
 

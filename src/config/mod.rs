@@ -10,6 +10,7 @@ mod check;
 mod document;
 mod fitting;
 mod issuers;
+mod launch;
 mod layers;
 mod mcp;
 mod named;
@@ -21,6 +22,7 @@ mod subscribers;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -43,6 +45,7 @@ use assets::Assets;
 
 #[cfg(not(feature = "demo"))]
 pub(crate) use check::no_demo_backend;
+pub use launch::Launch;
 pub use observability::{Metrics, Telemetry};
 pub use plans::{Helpers, Jobs, PlansConfig};
 
@@ -97,6 +100,9 @@ pub struct Config {
     /// What models cost; see `prices`.
     #[serde(skip)]
     pub prices: Prices,
+    /// How an editor has started this server, where one has.
+    #[serde(skip)]
+    pub launch: Option<Launch>,
 }
 
 /// `[backend]`: the REST API that tools call.
@@ -236,6 +242,15 @@ pub struct Log {
     pub level: String,
     /// Text for people or JSON for machines.
     pub format: LogFormat,
+    /// Whether text has colours on a terminal.
+    pub colors: bool,
+}
+
+impl Log {
+    /// Whether lines have colours.
+    pub fn has_colors(&self) -> bool {
+        self.colors && std::io::stderr().is_terminal()
+    }
 }
 
 /// How a log line is written.
@@ -278,6 +293,8 @@ pub struct Sources {
     pub dir: Option<PathBuf>,
     /// The environment's variables.
     pub env: BTreeMap<String, String>,
+    /// `--workdir`: how an editor has started this server.
+    pub launch: Option<Launch>,
 }
 
 impl Sources {
@@ -288,7 +305,7 @@ impl Sources {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let dir = dir.or_else(|| Some(PathBuf::from("config")).filter(|dir| dir.is_dir()));
-        Self { file, dir, env }
+        Self { file, dir, env, launch: None }
     }
 
     /// The folder's files over the built-in ones.

@@ -20,6 +20,7 @@ use tokio::time::{Sleep, sleep};
 use super::Services;
 use super::problem::Problem;
 use super::share::{self, Slot};
+use super::wire_info::WireInfo;
 use crate::bounded::memory::{Kind, Memory, Reservation};
 
 /// How deep the JSON of a body may be nested. serde stops at twice that, with an error for each dialect to tell; real bodies
@@ -92,7 +93,9 @@ impl FromRequest<Services> for Taken {
         if parts.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
             return Err(Problem::encoded_body());
         }
-        let most = parts.extensions.get::<BodyBounds>().and_then(|bounds| bounds.body_bytes).unwrap_or(usize::MAX);
+        let of_wire = parts.extensions.get::<WireInfo>().map_or(0, |wire| wire.body_bytes);
+        let most = parts.extensions.get::<BodyBounds>().and_then(|bounds| bounds.body_bytes);
+        let most = most.map_or(usize::MAX, |most| most.max(of_wire));
         let taken = read(body, most, Held::nothing(&services.memory, parts.extensions.get::<Slot>())?).await?;
         match is_deeper_than(MAX_DEPTH, &taken) {
             true => Err(Problem::too_deep(MAX_DEPTH)),

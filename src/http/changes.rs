@@ -18,7 +18,8 @@ use super::problem::Problem;
 use crate::agent::ports::checkpoints::{
     Approved, ChangedFile, Changes, Checkpoint, Checkpoints, Refusal, Reset, Restored, Session, session_name,
 };
-use crate::agent::ports::workspace::CurrentConversations;
+use crate::agent::ports::models::ModelDesk;
+use crate::agent::ports::workspace::Choices;
 use crate::bounded::json;
 use crate::chat::caller::Caller;
 use crate::chat::day::rfc3339 as time;
@@ -31,12 +32,18 @@ pub struct WorkspaceDesk {
     pub changes: Arc<dyn Changes>,
     /// What is kept, and forgotten with its conversation.
     pub checkpoints: Arc<dyn Checkpoints>,
-    /// The conversations that editors have chosen.
-    pub current: Arc<dyn CurrentConversations>,
+    /// What users have chosen in their editors.
+    pub choices: Arc<dyn Choices>,
+    /// The models, and what editors may change of them.
+    pub models: Arc<dyn ModelDesk>,
+    /// Whether that is more than the choice of one.
+    pub may_edit_models: bool,
     /// The `context_type` of the profile that answers editors.
     pub profile: String,
     /// The role that a user needs; empty: none.
     pub role: String,
+    /// The port at which this server answers.
+    pub port: u16,
 }
 
 /// What has changed since the files were last approved.

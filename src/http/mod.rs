@@ -99,7 +99,7 @@ pub use page::Parts as PageParts;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// Address and port; port 0 takes a free one.
+    /// Address and port; port 0 takes a free one, and `8765+` the first free one from there on: see [`Self::bind`].
     pub bind: String,
     /// Origins that browsers may call from, exactly as they send them; `*` for any. Empty turns CORS off.
     pub cors_allowed_origins: Vec<String>,
@@ -168,6 +168,16 @@ impl Default for ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// Address and port to listen at, and whether a port that is taken makes room for the next one.
+    pub fn bind(&self) -> (&str, bool) {
+        match self.bind.strip_suffix('+') {
+            Some(first) => (first, true),
+            None => (&self.bind, false),
+        }
+    }
+}
+
 /// Addresses of reverse proxies: this machine, and private networks, which cannot be reached from outside.
 const PRIVATE: [&str; 8] = [
     "127.0.0.0/8",
@@ -189,6 +199,8 @@ pub struct Services {
     pub authenticator: Arc<dyn Authenticator>,
     /// Makes the tokens of the page; `None` where another issuer makes them.
     pub dev_tokens: Option<auth::DevTokens>,
+    /// The user of this machine, who needs no token for some protocols; `None` where there is none.
+    pub local_user: Option<auth::LocalUser>,
     /// Shows previews that wait, and decides them.
     pub previews: Arc<dyn PreviewDesk>,
     /// Shows and changes conversations.

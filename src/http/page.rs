@@ -8,18 +8,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 use axum::routing::get;
-use axum::{Extension, Json, Router, middleware};
+use axum::{Json, Router, middleware};
 use rust_embed::RustEmbed;
 use serde::Serialize;
 
 use super::Services;
-use super::auth::DevToken;
+use super::auth::{DevToken, is_from_this_machine};
 use super::files::{self, File, Files};
 use super::problem::Problem;
-use super::server::Peer;
 use crate::chat::causes::Causes;
 
 /// `dompurify` is the one policy that makes markup, and it makes none that it has not cleaned.
@@ -78,7 +77,7 @@ async fn file(State(files): State<Files>, Path(path): Path<String>, headers: Hea
 #[serde(tag = "mode", rename_all = "lowercase")]
 enum SessionBody {
     /// They are signed in already.
-    Dev { token: String, expires_in_s: u64, user: &'static str },
+    Dev { token: String, expires_in_s: u64, user: String },
     /// They paste a token.
     Token,
 }
@@ -87,11 +86,10 @@ enum SessionBody {
 /// machine. All others paste one.
 async fn session(
     State(services): State<Services>,
-    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
+    extensions: Extensions,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<SessionBody>), Problem> {
-    let is_near = peer.is_some_and(|Extension(Peer(address))| address.ip().to_canonical().is_loopback());
-    let body = match services.dev_tokens.filter(|_| is_near && is_from_this_machine(&headers)) {
+    let body = match services.dev_tokens.filter(|_| is_from_this_machine(&headers, &extensions)) {
         None => SessionBody::Token,
         Some(tokens) => {
             let DevToken { token, user, ttl } = tokens.token().map_err(|error| {
@@ -102,40 +100,4 @@ async fn session(
         }
     };
     Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(body)))
-}
-
-/// Whether a browser on this machine asks for itself. A page of elsewhere may have its name resolve to this machine, and
-/// then its requests count as its own: but they carry its name. So does what a proxy lets in from outside.
-fn is_from_this_machine(headers: &HeaderMap) -> bool {
-    let one = |name: &HeaderName| {
-        let mut values = headers.get_all(name).iter();
-        let first = values.next().map(|value| value.to_str().unwrap_or_default());
-        (first, values.next().is_some())
-    };
-    let (Some(host), false) = one(&header::HOST) else { return false };
-    let site = match one(&HeaderName::from_static("sec-fetch-site")) {
-        (None | Some("same-origin" | "none"), false) => true,
-        (Some(_) | None, _) => false,
-    };
-    let origin = match one(&header::ORIGIN) {
-        (None, _) => true,
-        (Some(origin), repeated) => !repeated && origin.eq_ignore_ascii_case(&format!("http://{host}")),
-    };
-    is_loopback(host) && site && origin && !headers.keys().any(is_of_proxy)
-}
-
-/// Whether proxies put such a header on requests of others.
-fn is_of_proxy(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    let is_one = ["forwarded", "via", "x-real-ip", "true-client-ip", "x-client-ip", "x-cluster-client-ip"];
-    is_one.contains(&name) || ["x-forwarded", "cf-", "x-envoy-", "fastly-"].iter().any(|kind| name.starts_with(kind))
-}
-
-/// Whether a `Host` names this machine, whatever the port.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => name,
-        Some(_) | None => host,
-    };
-    ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }

@@ -47,6 +47,7 @@ pub(super) async fn layer(
     let parent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()).and_then(TraceParent::parse);
     let span = spans::http_request(&id, method.as_str(), request.uri().path(), route, parent);
     let wire = wires.find(route);
+    request.extensions_mut().insert(wire);
     let ambient = Ambient::new(id.clone(), wire.dialect);
     let started = std::time::Instant::now();
     let around = ambient.clone();

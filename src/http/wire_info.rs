@@ -16,11 +16,21 @@ pub(super) struct WireInfo {
     pub(super) dialect: ambient::Dialect,
     /// How its errors look.
     pub(super) errors: ErrorFormat,
+    /// Whether the local user needs no token for it.
+    pub(super) local_user: bool,
+    /// The largest body of the requests that begin runs, in bytes, where it is more than `server.body_limit_bytes`.
+    pub(super) body_bytes: usize,
 }
 
 impl WireInfo {
     /// Of a route without a protocol.
-    const NONE: Self = Self { dialect: ambient::Dialect::NONE, errors: ErrorFormat::Problem };
+    const NONE: Self =
+        Self { dialect: ambient::Dialect::NONE, errors: ErrorFormat::Problem, local_user: false, body_bytes: 0 };
+
+    /// Of a protocol called `name`, whose errors look so.
+    pub(super) fn named(name: &'static str, errors: ErrorFormat) -> Self {
+        Self { dialect: ambient::Dialect::named(name), errors, ..Self::NONE }
+    }
 
     /// Whether it is the native protocol.
     pub(super) fn is_native(self) -> bool {

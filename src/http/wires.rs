@@ -28,7 +28,6 @@ use crate::dialect::ndjson::Ndjson;
 use crate::dialect::openai_chat::OpenAiChat;
 use crate::dialect::smithy::Smithy;
 use crate::dialect::{Dialect, Settings};
-use crate::observe::ambient;
 
 /// The protocols: the name of each in metrics, the format of its errors, the dialect, and what is served beside the
 /// routes that begin runs. Where two have the same route, the first that is meant answers.
@@ -51,10 +50,20 @@ fn table(settings: &Settings) -> Vec<Wire> {
         },
         wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
         wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),
-        wire("smithy", ErrorFormat::Detail, Smithy::from(settings), smithy::routes),
+        Wire {
+            info: WireInfo {
+                local_user: true,
+                body_bytes: OPEN_DOCUMENT_BYTES,
+                ..WireInfo::named("smithy", ErrorFormat::Detail)
+            },
+            ..wire("smithy", ErrorFormat::Detail, Smithy::from(settings), smithy::routes)
+        },
         wire("openai-chat", ErrorFormat::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
     ]
 }
+
+/// Editors send the whole open document with each message.
+const OPEN_DOCUMENT_BYTES: usize = 16 << 20;
 
 /// A protocol as it is served.
 struct Wire {
@@ -73,7 +82,7 @@ fn wire(
     dialect: impl Dialect + 'static,
     beside: fn() -> OpenApiRouter<Services>,
 ) -> Wire {
-    let info = WireInfo { dialect: ambient::Dialect::named(name), errors };
+    let info = WireInfo::named(name, errors);
     Wire { info, dialect: Arc::new(dialect), beside, errors_beside: errors, nothing_at: &[] }
 }
 
@@ -94,7 +103,7 @@ pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRo
             by_route.entry(route.clone()).or_insert(info);
         }
         for route in beside.get_openapi().paths.paths.keys() {
-            by_route.entry(route.clone()).or_insert(WireInfo { errors: errors_beside, ..info });
+            by_route.entry(route.clone()).or_insert(WireInfo { errors: errors_beside, body_bytes: 0, ..info });
         }
         router = router.merge(OpenApiRouter::with_openapi(api)).merge(beside);
         for route in nothing_at {

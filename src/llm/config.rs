@@ -15,7 +15,7 @@ use crate::chat::message::ModelOrigin;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LlmConfig {
-    /// `auto`, a provider's name or `demo`. `auto` is the first vendor with a key, gemini first, else the demo.
+    /// `auto`, a provider's name, `demo` or `none`. `auto` is the first vendor with a key, gemini first, else the demo.
     pub provider: String,
     /// The models that are tried next, in order, when one fails before its first token: `provider` or `provider:model`.
     pub fallbacks: Vec<String>,
@@ -65,6 +65,9 @@ pub struct Breaker {
 
 /// The name of the provider that needs no settings: the demo model, which the composition root brings.
 pub const DEMO: &str = "demo";
+
+/// The provider that stands for none: a server without a model, until an editor adds one.
+pub const NO_MODEL: &str = "none";
 
 /// The demo model; `None` in a server that is built without it.
 pub fn demo_model() -> Option<ModelOrigin> {
@@ -126,9 +129,14 @@ impl LlmConfig {
     pub fn default_provider(&self) -> Option<&str> {
         match self.provider.as_str() {
             "auto" => self.vendors.iter().find(|(_, section)| section.has_key()).map(|(vendor, _)| vendor.name()),
-            DEMO => None,
+            DEMO | NO_MODEL => None,
             name => Some(name),
         }
+    }
+
+    /// Whether no model answers by the configuration's own choice.
+    pub fn has_none(&self) -> bool {
+        self.provider == NO_MODEL
     }
 
     /// The section of the provider called `name`.
@@ -181,7 +189,7 @@ impl LlmConfig {
 
     /// Why no model answers for a profile that names none; `None` where one does.
     pub fn no_model_reason(&self) -> Option<String> {
-        if self.default_provider().is_some() || demo_model().is_some() {
+        if self.default_provider().is_some() || self.has_none() || demo_model().is_some() {
             return None;
         }
         let keys: Vec<&str> = Vendor::ALL.into_iter().filter_map(Vendor::usual_key).collect();

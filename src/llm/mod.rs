@@ -28,6 +28,7 @@ pub mod recorded;
 mod retry;
 mod router;
 mod schema;
+pub mod settings;
 mod sse;
 mod think;
 mod vendor;
@@ -40,7 +41,7 @@ use self::vendor::Facts;
 use crate::agent::ports::llm::LlmProvider;
 use crate::chat::message::ModelOrigin;
 
-pub use self::config::{Breaker, DEMO, LlmConfig, Retry, UnknownModel, demo_model};
+pub use self::config::{Breaker, DEMO, LlmConfig, NO_MODEL, Retry, UnknownModel, demo_model};
 pub use self::http::ConnectError;
 pub use self::router::Router;
 pub use self::vendor::{Common, Mistake, Refusal, VendorConfig};

@@ -1,11 +1,12 @@
 //! Which model takes a turn: the first of the request's list that begins to answer. Each is called again as its policy
 //! says, then the next one gets the same history; once a token is there, the answer stands or falls with its model.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use tower::retry::budget::{Budget, TpsBudget};
@@ -27,11 +28,16 @@ pub struct Router {
     policy: Policy,
     retry: config::Retry,
     breaker: config::Breaker,
-    models: HashMap<ModelOrigin, Model>,
+    models: ArcSwap<HashMap<ModelOrigin, Arc<Model>>>,
 }
+
+/// Models that take the place of those of a [`Router`].
+pub struct Models(HashMap<ModelOrigin, Arc<Model>>);
 
 /// One model, with its record of the last calls.
 struct Model {
+    /// Whether it stays, whatever an editor does: profiles or helpers name it.
+    stays: bool,
     origin: Arc<ModelOrigin>,
     provider: Arc<dyn LlmProvider>,
     breaker: Arc<Breaker>,
@@ -59,10 +65,10 @@ impl Router {
             policy: Policy::new(config.retry),
             retry: config.retry,
             breaker: config.breaker,
-            models: HashMap::new(),
+            models: ArcSwap::default(),
         };
         for origin in origins {
-            if !router.models.contains_key(origin) {
+            if !router.models.load().contains_key(origin) {
                 let provider = connect_with(origin, config, &router.net)?;
                 router = router.with(origin.clone(), provider);
             }
@@ -70,28 +76,69 @@ impl Router {
         Ok(router)
     }
 
+    /// The models as `config` has them: those of `changed` providers are new ones, and so are those of `chosen` that are
+    /// not there yet; the others stay, with their record, as long as somebody names them. Nothing changes by it.
+    ///
+    /// # Errors
+    /// The first that cannot be set up, with its provider.
+    pub(super) fn renewed(
+        &self,
+        config: &LlmConfig,
+        chosen: &HashSet<ModelOrigin>,
+        changed: &BTreeSet<String>,
+    ) -> Result<Models, (String, ConnectError)> {
+        let models = self.models.load();
+        let staying = models.values().filter(|model| model.stays).map(|model| &*model.origin);
+        let mut next = HashMap::new();
+        for origin in staying.chain(chosen) {
+            let before = models.get(origin);
+            let model = match before.filter(|_| !changed.contains(&origin.provider)) {
+                Some(model) => model.clone(),
+                None => {
+                    let failed = |error| (origin.provider.clone(), error);
+                    let provider = connect_with(origin, config, &self.net).map_err(failed)?;
+                    Arc::new(self.model(origin.clone(), provider, before.is_some_and(|model| model.stays)))
+                }
+            };
+            next.insert(origin.clone(), model);
+        }
+        Ok(Models(next))
+    }
+
+    /// Puts `models` in the place of those that are there: from the next call on.
+    pub(super) fn put(&self, Models(models): Models) {
+        self.models.store(Arc::new(models));
+    }
+
     /// With one more model, which is not one of the vendors'.
-    pub fn with(mut self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>) -> Self {
+    pub fn with(self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>) -> Self {
+        let model = Arc::new(self.model(origin.clone(), provider, true));
+        let mut models = HashMap::clone(&self.models.load());
+        models.insert(origin, model);
+        self.models.store(Arc::new(models));
+        self
+    }
+
+    fn model(&self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>, stays: bool) -> Model {
         let percent = f32::from(u8::try_from(self.retry.budget_percent).unwrap_or(MAX_PERCENT).min(MAX_PERCENT));
-        let named = Arc::new(origin.clone());
-        let model = Model {
+        let named = Arc::new(origin);
+        Model {
+            stays,
             breaker: Breaker::new(Arc::clone(&named), self.breaker),
             origin: named,
             provider,
             budget: TpsBudget::new(BUDGET_WINDOW, BUDGET_PER_SECOND, percent / 100.0),
-        };
-        self.models.insert(origin, model);
-        self
+        }
     }
 
     /// The providers whose models are left alone at the moment, or are just being tried again, each with the worst state
     /// of its models, by name.
-    pub fn failing(&self) -> BTreeMap<&str, BreakerState> {
+    pub fn failing(&self) -> BTreeMap<String, BreakerState> {
         let mut failing = BTreeMap::new();
-        for model in self.models.values() {
+        for model in self.models.load().values() {
             let state = model.breaker.state_now();
             if state != BreakerState::Closed {
-                let worst = failing.entry(model.origin.provider.as_str()).or_insert(state);
+                let worst = failing.entry(model.origin.provider.clone()).or_insert(state);
                 if state == BreakerState::Open {
                     *worst = state;
                 }
@@ -134,7 +181,8 @@ impl LlmProvider for Router {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         let mut failure: Option<ProviderError> = None;
         let mut before: Option<&Model> = None;
-        for model in request.model.models.iter().filter_map(|origin| self.models.get(origin)) {
+        let models = self.models.load_full();
+        for model in request.model.models.iter().filter_map(|origin| models.get(origin)) {
             if let Some(Model { origin, .. }) = before.replace(model) {
                 metrics::model_fell_back(&origin.provider, &origin.model);
             }
@@ -206,6 +254,6 @@ fn log(error: &ProviderError, message: &'static str, attempt: u32, wait: Option<
 
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Router").field("models", &self.models.keys()).finish_non_exhaustive()
+        f.debug_struct("Router").field("models", &self.models.load().keys()).finish_non_exhaustive()
     }
 }

@@ -16,6 +16,7 @@ use super::starts::Rate;
 use super::task::{OwnedQuestion, RequestedRun, Task};
 use super::{Runs, StartError};
 use crate::agent::offer::profile::Profile;
+use crate::agent::ports::models::ChosenModel;
 use crate::agent::ports::store::{BeginError, MostRuns, RequestKey};
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::summaries::HistoryBound;
@@ -114,6 +115,21 @@ impl Runs {
         Ok((profile, model))
     }
 
+    /// The model that its user has chosen, unless the request names one of the profile's.
+    async fn choose_model(&self, owner: &Owner, requested: &mut RequestedRun) {
+        let wish = &requested.options.model;
+        let Some(models) = self.chosen.as_ref().filter(|_| wish.name.is_none()) else { return };
+        let chosen = models.chosen(owner, &requested.profile.context_type, wish.workload.as_deref()).await;
+        let Some(ChosenModel { origin, temperature, max_tokens }) = chosen else { return };
+        let choice = &mut requested.model;
+        // The profile's own has fallbacks.
+        if choice.models.first() != Some(&origin) {
+            choice.models = vec![origin];
+        }
+        choice.temperature = temperature.or(choice.temperature);
+        choice.max_tokens = max_tokens.or(choice.max_tokens);
+    }
+
     pub(super) async fn begin(&self, caller: Caller, mut requested: RequestedRun) -> Result<Attached, StartError> {
         // Counted before the check, so that the drain waits for a run that was let in just before it.
         let _admitted = self.tasks.token();
@@ -132,6 +148,7 @@ impl Runs {
         if requested.options.in_session {
             self.enter_session(&caller, &mut requested).await?;
         }
+        self.choose_model(&owner, &mut requested).await;
         let on_busy = requested.options.on_busy.unwrap_or(self.settings.on_busy);
         let requested = Arc::new(requested);
         let mut patience = None;

@@ -38,6 +38,7 @@ use tracing::Instrument;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::leases::Leases;
+use crate::agent::ports::models::ChosenModels;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::PlanRecords;
 use crate::agent::ports::sessions::SessionStore;
@@ -89,6 +90,7 @@ pub struct Runs {
     log: Arc<dyn EventLog>,
     places: Arc<dyn PlaceStore>,
     plans: Arc<dyn PlanRecords>,
+    chosen: Option<Arc<dyn ChosenModels>>,
     settings: Settings,
     starts: Starts,
     seats: Arc<Seats>,
@@ -131,6 +133,8 @@ pub struct Parts {
     pub places: Arc<dyn PlaceStore>,
     /// Where plans are.
     pub plans: Arc<dyn PlanRecords>,
+    /// Which models users have chosen, where they may.
+    pub chosen: Option<Arc<dyn ChosenModels>>,
     /// The rules.
     pub settings: Settings,
     /// How often users may begin runs.
@@ -141,7 +145,7 @@ impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
         let Parts { agent, store, approvals, leases, log, summaries, summariser, .. } = parts;
-        let Parts { sessions, labeller, places, plans, settings, starts, .. } = parts;
+        let Parts { sessions, labeller, places, plans, chosen, settings, starts, .. } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -167,6 +171,7 @@ impl Runs {
             log,
             places,
             plans,
+            chosen,
             seats: Seats::new(settings.bounds.readers_per_run),
             settings,
             starts,

@@ -11,7 +11,6 @@ mod gen_ai;
 mod sampler;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::IsTerminal;
 use std::panic;
 
 use opentelemetry::trace::TracerProvider;
@@ -80,7 +79,7 @@ fn plain_filter(log: &Log) -> Option<Targets> {
 fn logged(log: &Log) -> Traces {
     let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = match log.format {
-        LogFormat::Text => stderr.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Text => stderr.with_ansi(log.has_colors()).boxed(),
         LogFormat::Json => stderr.json().boxed(),
     };
     let installed = match plain_filter(log) {
@@ -106,9 +105,7 @@ fn traced(log: &Log, telemetry: &Telemetry) -> Result<Traces, TelemetryError> {
         .with_filter(only_our_spans());
     let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = match log.format {
-        LogFormat::Text => {
-            stderr.with_ansi(std::io::stderr().is_terminal()).with_filter(filter(log).and(discreet())).boxed()
-        }
+        LogFormat::Text => stderr.with_ansi(log.has_colors()).with_filter(filter(log).and(discreet())).boxed(),
         LogFormat::Json => stderr.json().with_filter(filter(log).and(discreet())).boxed(),
     };
     match registry().with(lines).with(spans).try_init() {
@@ -171,7 +168,7 @@ mod tests {
             ("switchboard[{run.id}]=info", false, "a field of a target's lines"),
         ];
         for (level, expected, reason) in rows {
-            let log = Log { level: level.to_owned(), format: LogFormat::Text };
+            let log = Log { level: level.to_owned(), format: LogFormat::Text, colors: true };
             assert_eq!(plain_filter(&log).is_some(), expected, "{reason}");
         }
     }

@@ -18,10 +18,17 @@ pub struct WorkspaceConfig {
     pub root: String,
     /// The name of the folder inside it that keeps its state.
     pub state: String,
+    /// The file that tells whether this server runs, and at which port; where it is relative, it is in the folder of the
+    /// state. Only where all share one workspace.
+    pub status_file: PathBuf,
+    /// The name of the local user, who needs no token; empty: there is none.
+    pub user: String,
     /// The role that its tools need; empty: none.
     pub role: String,
     /// The `context_type` of the profile that answers editors.
     pub profile: String,
+    /// What editors may change of the models.
+    pub config: ModelEditing,
     /// Whether commands run.
     pub commands: Commands,
     /// What they run in.
@@ -42,8 +49,20 @@ pub enum Commands {
     Off,
     /// Each when its user has let it through.
     Ask,
+    /// Yes where a sandbox works, else as with `ask`.
+    Sandboxed,
     /// Yes.
     Auto,
+}
+
+/// What editors may change of the models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelEditing {
+    /// Each user the choice of their own model.
+    Read,
+    /// Providers, their keys and addresses too, for all.
+    Edit,
 }
 
 /// What keeps commands inside the workspace.
@@ -89,6 +108,9 @@ impl WorkspaceConfig {
         if !is_name {
             wrong("state", "must be the name of a folder");
         }
+        if self.user.len() > 256 || self.user.chars().any(char::is_control) {
+            wrong("user", "must be at most 256 bytes without control characters");
+        }
         mistakes
     }
 }
@@ -102,6 +124,9 @@ mod tests {
         let config = |root: &str, state: &str| WorkspaceConfig {
             root: root.to_owned(),
             state: state.to_owned(),
+            status_file: PathBuf::new(),
+            user: String::new(),
+            config: ModelEditing::Read,
             role: String::new(),
             profile: "coding".to_owned(),
             commands: Commands::Ask,

@@ -19,7 +19,7 @@ use super::template::RootTemplate;
 use crate::agent::ports::checkpoints::{
     Approved, Begun, Changes, Checkpoint, Checkpoints, Of, Refusal, Reset, Restored, Session, Working,
 };
-use crate::agent::ports::workspace::{CurrentConversations, Failure, Workspace, Workspaces};
+use crate::agent::ports::workspace::{Choice, Choices, Failure, Workspace, Workspaces};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
@@ -39,6 +39,15 @@ pub struct Folders {
     sandbox: Sandbox,
     settings: CommandSettings,
     open: Mutex<HashMap<PathBuf, Arc<OnceCell<Arc<Place>>>>>,
+}
+
+/// The workspace that all share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The folder of its state.
+    pub state: PathBuf,
+    /// Whether commands run in a sandbox.
+    pub holds_commands: bool,
 }
 
 impl Folders {
@@ -61,13 +70,13 @@ impl Folders {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub async fn start(&self) -> Result<(), OpenError> {
-        let Some(template) = self.template.as_ref().filter(|template| template.is_shared()) else { return Ok(()) };
+    pub async fn start(&self) -> Result<Option<Shared>, OpenError> {
+        let Some(template) = self.template.as_ref().filter(|template| template.is_shared()) else { return Ok(None) };
         let path = PathBuf::from(template.base());
         let cell = self.cell(&path).await;
         let place = cell.get_or_try_init(|| self.opened(&path)).await?;
         tracing::info!(root = %path.display(), sandbox = place.sandbox(), "workspace");
-        Ok(())
+        Ok(Some(Shared { state: path.join(&self.state), holds_commands: place.holds_commands() }))
     }
 
     async fn place(&self, owner: &Owner) -> Result<Arc<Place>, Failure> {
@@ -173,24 +182,24 @@ impl Workspaces for Folders {
 }
 
 #[async_trait]
-impl CurrentConversations for Folders {
-    async fn current(&self, owner: &Owner) -> Result<Option<ConversationId>, Failure> {
+impl Choices for Folders {
+    async fn chosen(&self, owner: &Owner, what: Choice) -> Result<Option<String>, Failure> {
         let place = self.place(owner).await?;
         place
-            .with_state(owner, |file| match std::fs::read_to_string(file) {
-                Ok(text) => Ok(ConversationId::parse(text.trim()).ok()),
+            .with_state(owner, what, |file| match std::fs::read_to_string(file) {
+                Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
             })
             .await
     }
 
-    async fn make_current(&self, owner: &Owner, id: &ConversationId) -> Result<(), Failure> {
+    async fn choose(&self, owner: &Owner, what: Choice, chosen: Option<&str>) -> Result<(), Failure> {
         let place = self.place(owner).await?;
-        let text = id.to_string();
+        let text = chosen.unwrap_or_default().to_owned();
         place
-            .with_state(owner, move |file| {
-                let new = file.with_extension("new");
+            .with_state(owner, what, move |file| {
+                let new = file.with_added_extension("new");
                 std::fs::write(&new, text)?;
                 std::fs::rename(new, file)
             })

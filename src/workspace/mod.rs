@@ -31,9 +31,13 @@ mod keeper;
 #[cfg(feature = "workspace")]
 mod place;
 #[cfg(feature = "workspace")]
+mod status;
+#[cfg(feature = "workspace")]
 mod template;
 
 #[cfg(feature = "workspace")]
-pub use folders::Folders;
+pub use folders::{Folders, Shared};
 #[cfg(feature = "workspace")]
 pub use place::OpenError;
+#[cfg(feature = "workspace")]
+pub use status::StatusFile;

@@ -13,16 +13,16 @@ use async_trait::async_trait;
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::command::Commands;
 use super::command::request::{CommandRequest, Line};
+use super::command::{Commands, Kind};
 use super::files::{self, Before, FileChange, FileError, Image, Root};
 use super::journal;
 use super::keeper::Keeper;
 use crate::agent::ports::checkpoints::Of;
 use crate::agent::ports::tools::Reporter;
 use crate::agent::ports::workspace::{
-    Command, CommandResult, Diff, Edit, Failure, FileEdit, FileText, Hit, Hits, ListOptions, Listing, Output, Pattern,
-    Workspace,
+    Choice, Command, CommandResult, Diff, Edit, Failure, FileEdit, FileText, Hit, Hits, ListOptions, Listing, Output,
+    Pattern, Workspace,
 };
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
@@ -123,9 +123,14 @@ impl Place {
     pub(super) async fn with_state<T: Send + 'static>(
         &self,
         owner: &Owner,
+        what: Choice,
         work: impl FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
     ) -> Result<T, Failure> {
         let (chosen, file) = (self.chosen.clone(), journal::chosen_file(&self.state, owner));
+        let file = match what {
+            Choice::Conversation => file,
+            Choice::Workload => file.with_added_extension("workload"),
+        };
         let done = aside(move || {
             let _one = chosen.lock().unwrap_or_else(PoisonError::into_inner);
             work(&file)
@@ -139,6 +144,11 @@ impl Place {
     /// What commands run in, for the log.
     pub(super) fn sandbox(&self) -> String {
         self.commands.kind().words()
+    }
+
+    /// Whether commands run in a sandbox.
+    pub(super) fn holds_commands(&self) -> bool {
+        matches!(self.commands.kind(), Kind::Bubblewrap | Kind::Landlock { .. })
     }
 
     /// Waits until nothing that a command has started is left.

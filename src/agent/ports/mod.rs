@@ -16,6 +16,7 @@ pub mod events;
 pub mod identity;
 pub mod leases;
 pub mod llm;
+pub mod models;
 pub mod names;
 pub mod pages;
 pub mod payloads;

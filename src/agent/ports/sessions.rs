@@ -18,6 +18,12 @@ pub trait SessionStore: Send + Sync {
     /// When they could not be read.
     async fn sessions(&self, owner: &Owner, limit: u32) -> Result<Vec<Session>, StoreError>;
 
+    /// The owner's conversations that were opened by name and wait for their first run, newest first.
+    ///
+    /// # Errors
+    /// When they could not be read.
+    async fn unused(&self, owner: &Owner) -> Result<Vec<Session>, StoreError>;
+
     /// One of them, also before its first run; `None` when there is none.
     ///
     /// # Errors

@@ -21,20 +21,29 @@ pub trait Workspaces: Send + Sync {
     async fn of(&self, owner: &Owner) -> Result<Arc<dyn Workspace>, Failure>;
 }
 
-/// The conversation of each owner that messages go to which name none: a choice of their editor's.
+/// What each owner has chosen in their editor.
 #[async_trait]
-pub trait CurrentConversations: Send + Sync {
-    /// The one that was chosen; it may be gone meanwhile.
+pub trait Choices: Send + Sync {
+    /// What was chosen; it may be gone meanwhile.
     ///
     /// # Errors
     /// When it cannot be read.
-    async fn current(&self, owner: &Owner) -> Result<Option<ConversationId>, Failure>;
+    async fn chosen(&self, owner: &Owner, what: Choice) -> Result<Option<String>, Failure>;
 
-    /// Chooses one.
+    /// Chooses it; `None`: nothing.
     ///
     /// # Errors
     /// When it cannot be kept.
-    async fn make_current(&self, owner: &Owner, id: &ConversationId) -> Result<(), Failure>;
+    async fn choose(&self, owner: &Owner, what: Choice, chosen: Option<&str>) -> Result<(), Failure>;
+}
+
+/// What an owner chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// The conversation that messages go to which name none.
+    Conversation,
+    /// The workload that answers.
+    Workload,
 }
 
 /// What tools do in a workspace. Every path is relative to its folder, or absolute inside it; no call reads or writes

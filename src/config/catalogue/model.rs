@@ -17,11 +17,14 @@ pub(super) struct Models<'a> {
     default: ModelChoice,
 }
 
-/// The models of a profile that names none: the settings' provider and its fallbacks, else the demo model.
+/// The models of a profile that names none: the settings' provider and its fallbacks, else the demo model. Where the settings
+/// want none, one that nobody has.
 pub fn default_models(llm: &llm::LlmConfig, problems: &mut Vec<Problem>) -> Vec<ModelOrigin> {
     let mut models = check::configured_models(llm, problems);
-    if models.is_empty() {
-        models.extend(llm::demo_model());
+    match llm.has_none() {
+        true => models.push(ModelOrigin { provider: llm::NO_MODEL.to_owned(), model: llm::NO_MODEL.to_owned() }),
+        false if models.is_empty() => models.extend(llm::demo_model()),
+        false => {}
     }
     models
 }

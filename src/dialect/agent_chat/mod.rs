@@ -243,7 +243,7 @@ fn wish(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> ModelWish {
     if effort.is_some() && known.is_none() {
         refuse("model.effort", format!("must be one of: {}", Effort::ALL.map(Effort::name).join(", ")));
     }
-    ModelWish { name, temperature, max_tokens, effort: known }
+    ModelWish { name, workload: None, temperature, max_tokens, effort: known }
 }
 
 const TEMPERATURE: &str = "a number from 0 to 2";

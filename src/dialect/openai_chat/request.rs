@@ -385,6 +385,7 @@ fn wish(body: &Body<'_>, errors: &mut Vec<FieldError>) -> ModelWish {
     });
     let max_tokens = new.or(old).filter(|tokens| *tokens > 0);
     ModelWish {
+        workload: None,
         name: None,
         max_tokens: max_tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
         temperature: temperature.filter(|temperature| (0.0..=2.0).contains(temperature)),

@@ -44,6 +44,10 @@ pub struct Body<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     dialog_id: Option<&'a RawValue>,
+    /// The name of the workload that answers this message; an unknown one does not count.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    workload: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +67,8 @@ pub struct Read {
     pub is_stream: bool,
     /// The dialog that it names.
     pub dialog: Option<ConversationId>,
+    /// The workload that it names.
+    pub workload: Option<String>,
 }
 
 impl Smithy {
@@ -105,16 +111,14 @@ impl Smithy {
                 true
             }),
         };
-        let dialog: Option<String> = match fields::given(body.dialog_id) {
-            None => None,
-            Some(raw) => {
-                let dialog = parse(raw.get()).ok();
-                if dialog.is_none() {
-                    wrong("dialog_id", "string_type", "Input should be a text");
-                }
-                dialog
+        let mut text = |field, raw| -> Option<String> {
+            let text = parse(fields::given(raw)?.get()).ok();
+            if text.is_none() {
+                mistakes.push(Mistake::new(["body", field], "string_type", "Input should be a text"));
             }
+            text
         };
+        let (dialog, workload) = (text("dialog_id", body.dialog_id), text("workload", body.workload));
         if !mistakes.is_empty() {
             return Err(DecodeError::Mistakes(mistakes));
         }
@@ -126,7 +130,7 @@ impl Smithy {
         }
         let dialog = dialog.filter(|dialog| !dialog.is_empty()).map(|dialog| dialog_id(&dialog)).transpose()?;
         let context = context.as_ref().and_then(shown);
-        Ok(Read { message, context, is_stream, dialog })
+        Ok(Read { message, context, is_stream, dialog, workload })
     }
 }
 

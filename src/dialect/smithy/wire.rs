@@ -11,6 +11,7 @@ use crate::chat::artifact::CHECKPOINT;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::input::{Ask, OnBusy, RunOptions, Screen};
+use crate::chat::model::ModelWish;
 use crate::dialect::asked::{Asked, ConversationRef, Question, Shape, What};
 use crate::dialect::failures::friendly;
 use crate::dialect::reply::{Document, Outcome, Position, Reply};
@@ -60,7 +61,7 @@ impl Dialect for Smithy {
         if !self.role.is_empty() && request.roles.iter().all(|role| **role != *self.role) {
             return Err(DecodeError::NotForYou);
         }
-        let Read { message, context, is_stream, dialog } = self.parse(request.body)?;
+        let Read { message, context, is_stream, dialog, workload } = self.parse(request.body)?;
         let screen = Screen::Type(self.context_type.to_string());
         Ok(Asked {
             what: What::Answer(Question::new(Ask::message(message.clone()), screen)),
@@ -71,6 +72,7 @@ impl Dialect for Smithy {
                 background: Some(false),
                 on_busy: Some(OnBusy::Interrupt),
                 details: true,
+                model: ModelWish { workload, ..ModelWish::default() },
                 ..RunOptions::default()
             },
             mark: "smithy".to_owned(),

@@ -1,6 +1,6 @@
 //! What `dev` mode has of its own. The secret: made at the first start, kept in a file that only its owner reads, so that
-//! `switchboard token` in another terminal signs with the same one. And the token of the user that the demo knows, for
-//! the greeting in the terminal and for the page.
+//! `switchboard token` in another terminal signs with the same one. And the tokens of one user, for the greeting in the
+//! terminal and for the page: the user that the demo knows, or the local user where the settings name one.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -21,28 +21,34 @@ const DEV_USER: &str = "11111111-1111-4111-8111-111111111111";
 /// A working day.
 const DEV_TTL: Duration = Duration::from_secs(12 * 3600);
 
-/// Makes tokens of the development user. Whoever gets one is that user: only for the machine's own browser and terminal.
+/// Makes tokens of one user. Whoever gets one is that user: only for the machine's own browser and terminal.
 #[derive(Clone)]
 pub struct DevTokens {
     tokens: Arc<Tokens>,
     clock: Arc<dyn Clock>,
+    user: String,
+    roles: Vec<String>,
 }
 
-/// A token of the development user.
+/// A token of that user.
 #[derive(Debug, Clone)]
 pub struct DevToken {
     /// What goes behind `Bearer`.
     pub token: String,
     /// Its `sub`.
-    pub user: &'static str,
+    pub user: String,
     /// How long it is good for.
     pub ttl: Duration,
 }
 
 impl DevTokens {
-    /// Tokens that `tokens` accepts.
-    pub fn new(tokens: Arc<Tokens>, clock: Arc<dyn Clock>) -> Self {
-        Self { tokens, clock }
+    /// Tokens that `tokens` accepts, of the user `local`, who has the role `role` beside the demo's own; where it is empty,
+    /// of a user that the demo backend is seeded with.
+    pub fn new(tokens: Arc<Tokens>, clock: Arc<dyn Clock>, local: &str, role: &str) -> Self {
+        let own = Some(local).filter(|user| !user.is_empty());
+        let of_workspace = Some(role).filter(|role| own.is_some() && !role.is_empty());
+        let roles = ["USER", "ADMIN"].into_iter().chain(of_workspace).map(str::to_owned).collect();
+        Self { tokens, clock, user: own.unwrap_or(DEV_USER).to_owned(), roles }
     }
 
     /// A token that begins now.
@@ -50,14 +56,10 @@ impl DevTokens {
     /// # Errors
     /// When it cannot be signed.
     pub fn token(&self) -> Result<DevToken, AuthSetupError> {
-        let claims = Claims {
-            user: DEV_USER.to_owned(),
-            tenant: None,
-            roles: vec!["USER".to_owned(), "ADMIN".to_owned()],
-            ttl: DEV_TTL,
-        };
+        let (user, roles) = (self.user.clone(), self.roles.clone());
         let now_s = u64::try_from(self.clock.now_ms()).map_or(0, |ms| ms / 1000);
-        Ok(DevToken { token: self.tokens.sign(&claims, now_s)?, user: DEV_USER, ttl: DEV_TTL })
+        let claims = Claims { user: user.clone(), tenant: None, roles, ttl: DEV_TTL };
+        Ok(DevToken { token: self.tokens.sign(&claims, now_s)?, user, ttl: DEV_TTL })
     }
 }
 

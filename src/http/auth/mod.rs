@@ -3,7 +3,7 @@
 //! `cookie` reads it from a cookie, `session` has it given in exchange for one, and `origin` knows whose page has sent a
 //! request. `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says,
 //! `keys` knows which keys are good enough, `published` keeps those of issuers that publish them and `fetch` gets them from
-//! a good `address`.
+//! a good `address`. `local` is the user of this machine, who needs none.
 
 mod address;
 mod claims;
@@ -12,6 +12,7 @@ mod cookie;
 mod dev;
 mod fetch;
 mod keys;
+mod local;
 mod origin;
 mod published;
 mod renew;
@@ -30,15 +31,19 @@ use axum::http::request::Parts;
 use super::Services;
 use super::problem::Problem;
 use super::share::Slot;
+use super::wire_info::WireInfo;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::Caller;
+use crate::chat::causes::Causes;
 
 use session::Refused;
 
 pub use config::{AuthConfig, Issuer, Mode};
 pub use cookie::CookieTokens;
 pub use dev::{DevToken, DevTokens};
+pub use local::LocalUser;
+pub(super) use local::is_from_this_machine;
 pub use renew::Renewal;
 pub(super) use renew::{NEW_TOKEN, layer as renewing};
 pub use session::{SessionConfig, SessionTokens};
@@ -148,10 +153,24 @@ async fn of_token(parts: &Parts, services: &Services) -> Result<Caller, Problem>
         Presented::Cookie { is_ours: false, .. } => {
             return Err(Problem::forbidden("a cookie counts only for requests of this site's own pages"));
         }
-        Presented::Nothing => return Err(Problem::no_token("a bearer token is required")),
+        Presented::Nothing => match of_local_user(parts, services)? {
+            Some(token) => (Cow::Owned(token), None),
+            None => return Err(Problem::no_token("a bearer token is required")),
+        },
     };
     let caller = services.authenticator.authenticate(&token).await.inspect_err(|error| count(services, error))?;
     Ok(Caller { cookie, ..caller })
+}
+
+/// The token of the local user, where the request is theirs and its protocol is for them.
+fn of_local_user(parts: &Parts, services: &Services) -> Result<Option<String>, Problem> {
+    let is_for_them = parts.extensions.get::<WireInfo>().is_some_and(|wire| wire.local_user);
+    let local = services.local_user.as_ref().filter(|_| is_for_them);
+    let token = local.and_then(|local| local.token(&parts.headers, &parts.extensions)).transpose();
+    token.map_err(|error| {
+        tracing::error!(error = %Causes(&error), "no token of the local user made");
+        Problem::internal()
+    })
 }
 
 /// Counts a token that was refused.

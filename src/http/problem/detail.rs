@@ -29,6 +29,27 @@ struct Mistake<'a> {
     r#type: &'static str,
 }
 
+#[derive(Serialize, ToSchema)]
+#[schema(as = SmithyRefusal)]
+pub(in crate::http) struct ReasonsBody<'a> {
+    detail: Reasons<'a>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SmithyReasons)]
+struct Reasons<'a> {
+    message: &'static str,
+    /// Each begins with its place.
+    #[schema(value_type = Vec<String>)]
+    errors: &'a [String],
+}
+
+/// The answer with what is wrong with settings.
+pub(super) fn reasons(status: StatusCode, errors: &[String]) -> Response {
+    let detail = Reasons { message: "the settings were not changed", errors };
+    (status, Json(ReasonsBody { detail })).into_response()
+}
+
 /// The answer with that sentence, or with all that is wrong.
 pub(super) fn response(status: StatusCode, detail: &str, mistakes: &[dialect::Mistake]) -> Response {
     if mistakes.is_empty() {

@@ -55,6 +55,8 @@ pub struct Problem {
     errors: Vec<FieldError>,
     /// Each mistake and its location, for protocols that have them.
     mistakes: Option<Arc<Vec<Mistake>>>,
+    /// What is wrong with settings, each in words that begin with its place.
+    reasons: Option<Arc<Vec<String>>>,
     challenge: Option<&'static str>,
     retry_after_s: Option<u32>,
     rate: Option<Box<Rate>>,
@@ -87,6 +89,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             mistakes: None,
+            reasons: None,
             challenge: None,
             retry_after_s: None,
             rate: None,
@@ -130,6 +133,12 @@ impl Problem {
     /// 400: the request makes no sense, whatever the state of things.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, Code::InvalidRequest, detail)
+    }
+
+    /// 400: settings are not taken, for these reasons.
+    pub(super) fn settings_refused(reasons: Vec<String>) -> Self {
+        let detail = format!("the settings were not changed: {}", reasons.join("; "));
+        Self { reasons: Some(Arc::new(reasons)), ..Self::bad_request(detail) }
     }
 
     /// 400: a cursor that this list or stream has not given.
@@ -289,9 +298,12 @@ impl Problem {
         let param = self.errors.first().map(|error| error.field);
         self.with_headers(match format {
             ErrorFormat::Problem => self.problem(request_id),
-            ErrorFormat::Detail => {
-                detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
-            }
+            ErrorFormat::Detail => match &self.reasons {
+                Some(reasons) => detail::reasons(self.status, reasons),
+                None => {
+                    detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
+                }
+            },
             ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
             ErrorFormat::Identified | ErrorFormat::NotOk => {
                 let mistake = self.mistakes.iter().flat_map(|mistakes| mistakes.iter()).next();

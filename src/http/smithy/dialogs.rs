@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{desk, dialog, no_such_dialog, session, unread};
 use crate::agent::ports::places::{Changes, Opening};
 use crate::bounded::json;
+use crate::chat::caller::Owner;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::ids::ConversationId;
 use crate::chat::place::{Place, PlaceUpdate};
@@ -20,9 +21,6 @@ use crate::http::auth::Authenticated;
 use crate::http::body::Taken;
 use crate::http::current;
 use crate::http::problem::Problem;
-
-/// Dialogs that are looked at for a list.
-const MOST: u32 = 1000;
 
 /// A part of the list of dialogs.
 #[derive(Deserialize, IntoParams)]
@@ -134,7 +132,7 @@ impl Meta {
     operation_id = "smithyDialogs",
     tag = "Smithy",
     summary = "List dialogs",
-    description = "Those with a message, and the current one.",
+    description = "Also those that wait for their first message.",
     params(Part),
     responses(
         (status = 200, description = "The dialogs.", body = ListBody),
@@ -160,15 +158,8 @@ pub(in crate::http) async fn list(
         Some(_) => return Err(wrong("query", "order", "must be desc or asc")),
     };
     let owner = &caller.owner;
-    let mut found = services.sessions.sessions(owner, MOST).await.map_err(unread)?;
-    found.retain(|session| session.context_type == desk.profile);
+    let mut found = current::dialogs(&services, owner, &desk.profile).await?;
     let chosen = current::find(&services, owner).await?;
-    if let Some(id) = &chosen
-        && found.iter().all(|known| known.id != *id)
-    {
-        // No message has been said in it yet.
-        found.extend(session(&services, owner, id).await?);
-    }
     found.sort_by_key(|session| if by_creation { session.created_at_ms } else { session.updated_at_ms });
     if !is_ascending {
         found.reverse();
@@ -198,17 +189,26 @@ pub(in crate::http) async fn create(
     Authenticated(caller): Authenticated,
     body: Taken,
 ) -> Result<Json<Meta>, Problem> {
-    let desk = desk(&services, &caller)?;
+    desk(&services, &caller)?;
     let NewBody { title, set_current } = read(&body)?.unwrap_or(NewBody { title: None, set_current: None });
-    let id = ConversationId::fresh();
-    let place = Place::begun(desk.profile.clone(), &PlaceUpdate::NONE);
-    let opening = Opening::Named { title: title.as_deref() };
-    services.places.open(&caller.owner, &id, &place, opening).await.map_err(unread)?;
+    let id = open(&services, &caller.owner, title.as_deref()).await?;
     if set_current.unwrap_or(true) {
         current::choose(&services, &caller.owner, &id).await;
     }
     let session = session(&services, &caller.owner, &id).await?.ok_or_else(no_such_dialog)?;
     Ok(Json(Meta::from_session(session)))
+}
+
+/// A new dialog.
+///
+/// # Errors
+/// When there is no workspace, or it cannot be kept.
+pub(super) async fn open(services: &Services, owner: &Owner, title: Option<&str>) -> Result<ConversationId, Problem> {
+    let desk = services.workspace.as_ref().ok_or_else(no_such_dialog)?;
+    let id = ConversationId::fresh();
+    let place = Place::begun(desk.profile.clone(), &PlaceUpdate::NONE);
+    services.places.open(owner, &id, &place, Opening::Named { title }).await.map_err(unread)?;
+    Ok(id)
 }
 
 /// 200 with the current dialog.

@@ -1,7 +1,9 @@
-//! `/api/dialogs`: what editors ask a coding agent besides (`docs/protocol/smithy.md`). A dialog is a conversation with the
+//! `/api/dialogs`, `/api/config`, `/health`: what editors ask a coding agent besides (`docs/protocol/smithy.md`). A dialog is a conversation with the
 //! profile `workspace.profile`; an unknown one is 404 on every route but `DELETE`, and nothing is made by asking.
 
+mod config;
 mod dialogs;
+mod health;
 mod history;
 mod taking_back;
 
@@ -10,9 +12,9 @@ use axum::extract::rejection::PathRejection;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Services;
 use super::changes::WorkspaceDesk;
 use super::problem::Problem;
+use super::{Services, current};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::ConversationId;
@@ -25,6 +27,9 @@ pub(super) fn routes() -> OpenApiRouter<Services> {
         .routes(routes!(dialogs::list, dialogs::create))
         .routes(routes!(dialogs::current, dialogs::make_current))
         .routes(routes!(dialogs::get, dialogs::rename, dialogs::delete))
+        .routes(routes!(config::get, config::change))
+        .routes(routes!(config::rename))
+        .routes(routes!(health::health))
         .routes(routes!(history::history))
         .routes(routes!(history::results))
         .routes(routes!(history::result))
@@ -33,6 +38,25 @@ pub(super) fn routes() -> OpenApiRouter<Services> {
         .routes(routes!(taking_back::restore))
         .routes(routes!(taking_back::approve))
         .routes(routes!(taking_back::reset))
+}
+
+impl Services {
+    /// Makes a dialog for the local user, where they have none: editors that start this server expect one.
+    pub async fn open_first_dialog(&self) {
+        let (Some(local), Some(desk)) = (&self.local_user, &self.workspace) else { return };
+        let opened = async {
+            let token = local.token_of_own().map_err(|_| Problem::internal())?;
+            let owner = self.authenticator.authenticate(&token).await?.owner;
+            if current::dialogs(self, &owner, &desk.profile).await?.is_empty() {
+                let id = dialogs::open(self, &owner, None).await?;
+                current::choose(self, &owner, &id).await;
+            }
+            Ok::<_, Problem>(())
+        };
+        if opened.await.is_err() {
+            tracing::warn!("no first dialog made");
+        }
+    }
 }
 
 /// The workspace, for callers that have its role.

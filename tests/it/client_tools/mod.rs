@@ -211,6 +211,7 @@ impl Desk {
             labeller: Helper::Off,
             places: store.clone(),
             plans: store.clone(),
+            chosen: None,
             settings,
             starts: Starts::new(None, None),
         };

@@ -102,7 +102,7 @@ fn what_is_set_are_settings_that_the_server_starts_with() {
                 // What the image says.
                 .chain([("SWITCHBOARD__SERVER__BIND".to_owned(), "0.0.0.0:8080".to_owned())])
                 .collect();
-            let loaded = Config::load(&Sources { file: None, dir: None, env });
+            let loaded = Config::load(&Sources { env, ..Sources::default() });
             assert!(loaded.is_ok(), "{name} {service}: {:?}", loaded.err());
         }
         assert!(count > 0, "{name}");

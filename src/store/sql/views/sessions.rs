@@ -63,10 +63,28 @@ macro_rules! rows {
     };
 }
 
+/// The sessions of the conversations `$chosen`, which have no run yet.
+macro_rules! unused_rows {
+    ($chosen:expr) => {
+        concat!(
+            "SELECT conversation AS id, '' AS context_type, title, place, context_usage, clarification, labels,
+                 CAST(NULL AS BIGINT) AS summarised_at, opened_at AS created_at,
+                 opened_at AS updated_at, CAST(NULL AS BIGINT) AS last_message_at, CAST(0 AS BIGINT) AS messages,
+                 CAST(0 AS BIGINT) AS calls, CAST(0 AS BIGINT) AS tokens
+             FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND unused = 1 ",
+            $chosen
+        )
+    };
+}
+
 #[async_trait]
 impl SessionStore for SqlStore {
     async fn sessions(&self, owner: &Owner, limit: u32) -> Result<Vec<Session>, StoreError> {
         attempt("list sessions", self.try_sessions(owner, limit)).await
+    }
+
+    async fn unused(&self, owner: &Owner) -> Result<Vec<Session>, StoreError> {
+        attempt("list unused sessions", self.try_unused(owner)).await
     }
 
     async fn session(&self, owner: &Owner, id: &ConversationId) -> Result<Option<Session>, StoreError> {
@@ -95,6 +113,15 @@ impl SqlStore {
         .bind((scope, i64::from(limit)))
         .fetch_all(&mut self.database.read(Reach::User(scope)).await?)
         .await?;
+        rows.into_iter().map(|row| session(row, owner)).collect()
+    }
+
+    async fn try_unused(&self, owner: &Owner) -> Result<Vec<Session>, Fault> {
+        let scope = &Scope::from(owner);
+        let rows: Vec<Row> = query(unused_rows!("AND ahead = 0 ORDER BY opened_at DESC, conversation DESC LIMIT 1000"))
+            .bind(scope)
+            .fetch_all(&mut self.database.read(Reach::User(scope)).await?)
+            .await?;
         rows.into_iter().map(|row| session(row, owner)).collect()
     }
 
@@ -143,16 +170,7 @@ async fn find_session(
     let found = match used {
         Some(row) => Some(row),
         None => {
-            query(
-                "SELECT conversation AS id, '' AS context_type, title, place, context_usage, clarification, labels,
-                     CAST(NULL AS BIGINT) AS summarised_at, opened_at AS created_at,
-                     opened_at AS updated_at, CAST(NULL AS BIGINT) AS last_message_at, CAST(0 AS BIGINT) AS messages,
-                     CAST(0 AS BIGINT) AS calls, CAST(0 AS BIGINT) AS tokens
-                 FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND unused = 1",
-            )
-            .bind((scope, id.as_str()))
-            .fetch_optional(connection)
-            .await?
+            query(unused_rows!("AND conversation = $3")).bind((scope, id.as_str())).fetch_optional(connection).await?
         }
     };
     found.map(|row| session(row, owner)).transpose()

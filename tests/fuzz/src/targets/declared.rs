@@ -105,7 +105,7 @@ pub fn settings(input: &[u8]) {
     env.insert("SWITCHBOARD__LLM__OPENAI__API_KEY".to_owned(), SECRET.to_owned());
     let of_file = Some(folder.path.join("settings.toml"));
     for file in [of_file, None] {
-        let loaded = Config::load(&Sources { file, dir: None, env: env.clone() });
+        let loaded = Config::load(&Sources { file, env: env.clone(), ..Sources::default() });
         if let Err(problems) = loaded {
             assert!(!problems.is_empty(), "a refusal without a reason");
             assert!(problems.iter().all(|problem| !problem.to_string().contains(SECRET)), "a secret is told");
@@ -113,7 +113,7 @@ pub fn settings(input: &[u8]) {
     }
     folder.write("tools/own.toml", &file);
     folder.write("profiles/own.toml", &file);
-    let sources = Sources { file: None, dir: Some(folder.path.clone()), env: BTreeMap::new() };
+    let sources = Sources { dir: Some(folder.path.clone()), ..Sources::default() };
     let Ok(config) = Config::load(&Sources::default()) else { return };
     let loaded = catalogue::load(&sources.assets(), &config.llm, &catalogue::Referents::default(), |name| {
         (name != "close_ticket").then(BuiltIn::default)

@@ -1,0 +1,138 @@
+//! The models as an editor may change them while the server runs: those of the configuration, with what was made different
+//! (`kept`). A change takes effect with the next call of a model ([`Router::set`]).
+//!
+//! **Invariant:** no key leaves this module but to its provider.
+
+mod kept;
+mod kinds;
+mod state;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Mutex;
+
+use super::config::LlmConfig;
+use super::router::Router;
+use crate::agent::ports::models::{ChosenModel, ModelSettings, NotTaken};
+use crate::chat::causes::Causes;
+use crate::chat::message::ModelOrigin;
+use kept::Kept;
+use kinds::{KINDS, Kind, Usual};
+use state::State;
+
+/// The settings of models, at work.
+pub struct LiveModels {
+    configured: LlmConfig,
+    /// What the configuration makes of itself.
+    base: State,
+    router: Arc<Router>,
+    /// Where changes are kept; `None`: nowhere, and none is taken.
+    file: Option<PathBuf>,
+    state: ArcSwap<State>,
+    /// Held while somebody changes them.
+    changing: Mutex<()>,
+}
+
+impl LiveModels {
+    /// The models of `configured`, whose runs ask `defaults` by default, with what `file` has kept. What is wrong with
+    /// the file is logged, and it counts for nothing.
+    pub async fn open(
+        configured: &LlmConfig,
+        defaults: &[ModelOrigin],
+        router: Arc<Router>,
+        file: Option<PathBuf>,
+    ) -> Arc<Self> {
+        let base = State::configured(configured, defaults);
+        let kept = match file.clone() {
+            Some(file) => aside(move || Kept::read(&file)).await,
+            None => Ok(Kept::default()),
+        };
+        let kept = kept.unwrap_or_else(|error| {
+            tracing::error!(%error, "the settings of models that were kept cannot be read");
+            Kept::default()
+        });
+        let state = base.with(kept);
+        let live = Self {
+            configured: configured.clone(),
+            state: ArcSwap::from_pointee(state),
+            base,
+            router,
+            file,
+            changing: Mutex::default(),
+        };
+        let state = live.state.load_full();
+        if let Err(mistakes) = live.connect(&live.base, &state) {
+            tracing::error!(mistakes = mistakes.join("; "), "models that were kept cannot be used");
+        }
+        Arc::new(live)
+    }
+
+    /// See [`crate::agent::ports::models::ModelDesk::settings`].
+    pub fn settings(&self) -> Arc<ModelSettings> {
+        self.state.load().settings.clone()
+    }
+
+    /// See [`crate::agent::ports::models::ModelDesk::kinds`].
+    pub fn kinds(&self) -> Vec<&'static str> {
+        KINDS.iter().map(|kind| kind.name).collect()
+    }
+
+    /// Whether a provider of `kind` is asked without a key.
+    pub fn needs_no_key(&self, kind: &str) -> bool {
+        Kind::named(kind).is_none_or(|kind| !kind.needs_key)
+    }
+
+    /// See [`crate::agent::ports::models::ModelDesk::missing`].
+    pub fn missing(&self, workload: Option<&str>) -> Vec<String> {
+        self.state.load().missing(workload)
+    }
+
+    /// The model of a workload that answers.
+    pub fn model(&self, workload: &str) -> Option<ChosenModel> {
+        self.state.load().model(workload)
+    }
+
+    /// See [`crate::agent::ports::models::ModelDesk::replace`].
+    ///
+    /// # Errors
+    /// See [`NotTaken`].
+    pub async fn replace(&self, before: &Arc<ModelSettings>, after: ModelSettings) -> Result<(), NotTaken> {
+        let _one = self.changing.lock().await;
+        let now = self.state.load_full();
+        if !Arc::ptr_eq(before, &now.settings) {
+            return Err(NotTaken::Changed);
+        }
+        let next = Arc::new(now.changed(after, &self.base).map_err(NotTaken::Mistakes)?);
+        let models = self.connected(&now, &next).map_err(NotTaken::Mistakes)?;
+        let Some(file) = self.file.clone() else { return Err(NotTaken::NotKept) };
+        let kept = self.base.difference(&next);
+        aside(move || kept.write(&file)).await.map_err(|error| {
+            tracing::error!(error = %Causes(&error), "the settings of models were not kept");
+            NotTaken::NotKept
+        })?;
+        self.router.put(models);
+        self.state.store(next);
+        Ok(())
+    }
+
+    fn connect(&self, before: &State, after: &State) -> Result<(), Vec<String>> {
+        self.router.put(self.connected(before, after)?);
+        Ok(())
+    }
+
+    fn connected(&self, before: &State, after: &State) -> Result<super::router::Models, Vec<String>> {
+        let config = after.config(&self.configured);
+        let (origins, changed) = (after.origins(), after.differing(before));
+        self.router
+            .renewed(&config, &origins, &changed)
+            .map_err(|(provider, error)| vec![format!("providers.{provider}: {}", Causes(&error))])
+    }
+}
+
+/// Does what blocks off the workers.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
