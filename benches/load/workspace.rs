@@ -135,13 +135,9 @@ async fn opened(root: &Path) -> Arc<Folders> {
     let config = WorkspaceConfig {
         root: root.to_str().unwrap().to_owned(),
         state: ".state".to_owned(),
-        role: String::new(),
-        profile: String::new(),
         commands: Commands::Off,
         sandbox: Sandbox::None,
-        network: false,
-        readable: Vec::new(),
-        program: PathBuf::new(),
+        ..WorkspaceConfig::default()
     };
     let folders = Folders::new(&config, PathBuf::from("/bin/true"), None);
     folders.start().await.unwrap();

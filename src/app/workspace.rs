@@ -144,18 +144,6 @@ impl ModelDesk for Models {
         self.live.settings()
     }
 
-    fn kinds(&self) -> Vec<&'static str> {
-        self.live.kinds()
-    }
-
-    fn needs_no_key(&self, kind: &str) -> bool {
-        self.live.needs_no_key(kind)
-    }
-
-    fn missing(&self, workload: Option<&str>) -> Vec<String> {
-        self.live.missing(workload)
-    }
-
     async fn replace(&self, before: &Arc<ModelSettings>, after: ModelSettings) -> Result<(), NotTaken> {
         self.live.replace(before, after).await
     }

@@ -160,8 +160,36 @@ impl Runs {
                 unlisted_before_ms: self.settings.unlisted.map(before),
             };
             duty.is_untidy = self.leases.tidy(old).await?;
+            if !duty.is_untidy {
+                self.forget_deleted();
+            }
         }
         Ok(())
+    }
+
+    /// Forgets what workspaces keep of conversations that are gone, in a task of its own: whoever deletes by age knows
+    /// nothing of files.
+    fn forget_deleted(&self) {
+        let Some((checkpoints, _)) = self.agent.checkpoints.clone() else { return };
+        let places = self.places.clone();
+        let forgetting = async move {
+            for (owner, id) in checkpoints.idle().await {
+                if !matches!(places.head(&owner, &id).await, Ok(None)) {
+                    continue;
+                }
+                match checkpoints.forget((&owner, &id)).await {
+                    Ok(()) => tracing::info!(conversation.id = %id, "checkpoints of a deleted conversation forgotten"),
+                    Err(failure) => {
+                        tracing::warn!(
+                            error.kind = failure.code,
+                            reason = failure.message,
+                            "checkpoints not forgotten"
+                        );
+                    }
+                }
+            }
+        };
+        self.tasks.spawn(forgetting.in_current_span());
     }
 
     async fn reap(&self) -> Result<(), StoreError> {

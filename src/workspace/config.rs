@@ -9,8 +9,8 @@ use serde::Deserialize;
 #[cfg(feature = "workspace")]
 use super::template::RootTemplate;
 
-/// `[workspace]`.
-#[derive(Debug, Clone, Deserialize)]
+/// `[workspace]`; by default there is no workspace.
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceConfig {
     /// An existing folder, absolute, and not `/`; with `{tenant}` or `{user}` below it each of them has a folder of their
@@ -42,12 +42,13 @@ pub struct WorkspaceConfig {
 }
 
 /// Whether an agent's commands run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Commands {
     /// No.
     Off,
     /// Each when its user has let it through.
+    #[default]
     Ask,
     /// Yes where a sandbox works, else as with `ask`.
     Sandboxed,
@@ -56,20 +57,22 @@ pub enum Commands {
 }
 
 /// What editors may change of the models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelEditing {
     /// Each user the choice of their own model.
+    #[default]
     Read,
     /// Providers, their keys and addresses too, for all.
     Edit,
 }
 
 /// What keeps commands inside the workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sandbox {
     /// The first of those below that works here.
+    #[default]
     Auto,
     /// The program `bwrap`, in the server's `PATH`.
     Bubblewrap,
@@ -124,16 +127,7 @@ mod tests {
         let config = |root: &str, state: &str| WorkspaceConfig {
             root: root.to_owned(),
             state: state.to_owned(),
-            status_file: PathBuf::new(),
-            user: String::new(),
-            config: ModelEditing::Read,
-            role: String::new(),
-            profile: "coding".to_owned(),
-            commands: Commands::Ask,
-            sandbox: Sandbox::Auto,
-            network: false,
-            readable: Vec::new(),
-            program: PathBuf::new(),
+            ..WorkspaceConfig::default()
         };
         let keys = |config: WorkspaceConfig| config.mistakes().into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         let folder = tempfile::tempdir().unwrap();

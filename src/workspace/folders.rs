@@ -227,6 +227,15 @@ impl Checkpoints for Folders {
         Ok(Box::new(at_work.await?))
     }
 
+    async fn idle(&self) -> Vec<(Owner, ConversationId)> {
+        let places: Vec<_> = self.open.lock().await.values().filter_map(|cell| cell.get().cloned()).collect();
+        let mut idle = Vec::new();
+        for place in places {
+            idle.extend(place.idle().await);
+        }
+        idle
+    }
+
     async fn forget(&self, of: Of<'_>) -> Result<(), Failure> {
         // Nothing is made for an owner who never had anything kept.
         let base = self.template.as_ref().map(|template| PathBuf::from(template.base()));

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::ports::checkpoints::{CheckpointKind, Of};
 use crate::chat::caller::Owner;
+use crate::chat::ids::ConversationId;
 
 /// The folder of all journals, in that of the state.
 pub(super) const FOLDER: &str = "conversations";
@@ -21,9 +22,32 @@ pub(super) const FOLDER: &str = "conversations";
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
+    /// Whose it is, where it says so.
+    pub(super) of: Option<Whose>,
     pub(super) records: Vec<Record>,
     /// Files that its tools have touched, by their paths.
     pub(super) touched: BTreeMap<String, TouchedFile>,
+}
+
+/// The owner of a conversation, and its id: what a file's name does not tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Whose {
+    tenant: String,
+    user: String,
+    conversation: String,
+}
+
+impl Whose {
+    fn of((owner, conversation): Of<'_>) -> Self {
+        let Owner { tenant, user } = owner.clone();
+        Self { tenant, user, conversation: conversation.to_string() }
+    }
+
+    /// The owner and the id; `None` where it is no id.
+    pub(super) fn read(self) -> Option<(Owner, ConversationId)> {
+        let Self { tenant, user, conversation } = self;
+        Some((Owner { tenant, user }, ConversationId::parse(&conversation).ok()?))
+    }
 }
 
 /// A state of the files that was kept.
@@ -90,6 +114,8 @@ pub(super) struct TouchedFile {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
+    /// The first one.
+    Of(Whose),
     Checkpoint(Record),
     Touched(TouchedFile),
 }
@@ -100,7 +126,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be read, or is damaged.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
-        let mut journal = Self { path, records: Vec::new(), touched: BTreeMap::new() };
+        let mut journal = Self { path, of: None, records: Vec::new(), touched: BTreeMap::new() };
         let text = match std::fs::read(&journal.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(journal),
@@ -116,6 +142,22 @@ impl Journal {
             file.sync_all()?;
         }
         Ok(journal)
+    }
+
+    /// The journal of a conversation in `folder`, empty where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(super) fn of(folder: &Path, of: Of<'_>) -> io::Result<Self> {
+        let mut journal = Self::open(file(folder, of))?;
+        if journal.is_new() {
+            journal.of = Some(Whose::of(of));
+        }
+        Ok(journal)
+    }
+
+    fn is_new(&self) -> bool {
+        self.records.is_empty() && self.touched.is_empty()
     }
 
     /// Adds a record, which is on the disk afterwards.
@@ -135,9 +177,13 @@ impl Journal {
     }
 
     fn write(&mut self, line: Line) -> io::Result<()> {
-        let mut text = serde_json::to_vec(&line)?;
-        text.push(b'\n');
-        let is_new = self.records.is_empty() && self.touched.is_empty();
+        let is_new = self.is_new();
+        let mut text = Vec::new();
+        let first = self.of.clone().filter(|_| is_new).map(Line::Of);
+        for line in first.iter().chain([&line]) {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+        }
         let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
         let before = file.metadata()?.len();
         let written = file.write_all(&text).and_then(|()| file.sync_data());
@@ -155,6 +201,7 @@ impl Journal {
 
     fn take(&mut self, line: Line) {
         match line {
+            Line::Of(whose) => self.of = Some(whose),
             Line::Checkpoint(record) => self.records.push(record),
             Line::Touched(file) => {
                 self.touched.insert(file.path.clone(), file);
@@ -253,6 +300,12 @@ mod tests {
         assert_eq!((&read.records, &read.touched), (&journal.records, &journal.touched));
         assert_eq!((read.session(), read.approved(), read.told("2"), read.told("9")), (2, Some(1), Some(1), None));
         assert_eq!(read.references().collect::<Vec<_>>(), ["1", "2", "9"]);
+        let owner = Owner { tenant: "t".to_owned(), user: "u".to_owned() };
+        let id = ConversationId::parse("c1").unwrap();
+        let mut journal = Journal::of(folder.path(), (&owner, &id)).unwrap();
+        journal.add(record("1", Why::Initial)).unwrap();
+        let read = Journal::open(file(folder.path(), (&owner, &id))).unwrap();
+        assert_eq!((read.of.and_then(Whose::read), read.records.len()), (Some((owner, id)), 1));
         std::fs::write(&path, "{\"other\":1}\n").unwrap();
         assert!(Journal::open(path).is_err(), "a damaged one is not taken for an empty one");
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::checkpoints::{self, CheckpointError, Checkpoints, Mode, PreImage, Touched};
 use super::files::Before;
@@ -15,11 +15,15 @@ use crate::agent::ports::checkpoints::{
     Approved, Begun, ChangedFile, Checkpoint, FileStatus, Of, Refusal, Reset, Restored, Session,
 };
 use crate::agent::ports::workspace::Failure;
+use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
-use crate::chat::ids::RunId;
+use crate::chat::ids::{ConversationId, RunId};
 
 /// Journals that are kept in memory.
 const JOURNALS: usize = 256;
+
+/// How long nothing is forgotten of a conversation that is gone: its server may have been started with another database.
+const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Characters of a message that its checkpoint shows, AgentSmithy protocol.
 const MESSAGE_CHARS: usize = 50;
@@ -239,7 +243,7 @@ impl Keeper {
                 return Ok(left);
             }
             let message = "Edited while it was brought back".to_owned();
-            self.note(of, Record { id, tree, why: Why::BeforeRestore, session: 0, message, run: None, at_ms: 0 })?;
+            self.note(of, (id, tree), Why::BeforeRestore, message, None)?;
         }
         Ok(left)
     }
@@ -298,17 +302,34 @@ impl Keeper {
         let parent = self.journal(of)?.records.last().map(|last| last.id.clone());
         let parents: Vec<&str> = parent.as_deref().into_iter().collect();
         let id = self.checkpoints.keep(tree, &parents, &message).map_err(failed)?;
-        let run = run.map(|run| run.to_string());
-        let tree = tree.to_owned();
-        self.note(of, Record { id: id.clone(), tree, why, session: 0, message, run, at_ms: 0 })?;
+        self.note(of, (id.clone(), tree.to_owned()), why, message, run)?;
         Ok(id)
     }
 
-    /// Adds a record, of the session that is open now.
-    fn note(&mut self, of: Of<'_>, record: Record) -> Result<(), Failure> {
+    /// Adds a record of a commit and its tree, in the session that is open now.
+    fn note(
+        &mut self,
+        of: Of<'_>,
+        (id, tree): (String, String),
+        why: Why,
+        message: String,
+        run: Option<RunId>,
+    ) -> Result<(), Failure> {
         let journal = self.journal(of)?;
-        let record = Record { session: journal.session(), at_ms: now_ms(), ..record };
-        journal.add(record).map_err(damaged)
+        let (session, run) = (journal.session(), run.map(|run| run.to_string()));
+        journal.add(Record { id, tree, why, session, message, run, at_ms: now_ms() }).map_err(damaged)
+    }
+
+    /// The conversations of which something is kept and nothing was added for a week, where their journals say whose they
+    /// are.
+    pub(super) fn idle(&self) -> Vec<(Owner, ConversationId)> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_idle = |entry: &std::fs::DirEntry| {
+            let age = entry.metadata().ok()?.modified().ok()?.elapsed().ok()?;
+            Some(age > IDLE && entry.path().extension()? == "jsonl")
+        };
+        let journals = entries.filter(|entry| is_idle(entry) == Some(true)).map(|entry| entry.path());
+        journals.filter_map(|path| Journal::open(path).ok()?.of?.read()).collect()
     }
 
     /// Has the journal of a conversation in memory.
@@ -318,7 +339,7 @@ impl Keeper {
             if self.journals.len() >= JOURNALS {
                 self.journals.clear();
             }
-            let journal = Journal::open(path.clone()).map_err(damaged)?;
+            let journal = Journal::of(&self.folder, of).map_err(damaged)?;
             self.journals.insert(path, journal);
         }
         Ok(())
@@ -358,4 +379,28 @@ fn damaged(error: io::Error) -> Failure {
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_has_added_to_for_a_week_is_idle_and_is_told_with_its_owner() {
+        let root = tempfile::tempdir().unwrap();
+        let state = root.path().join(".state");
+        std::fs::create_dir(&state).unwrap();
+        let lock = File::create(state.join("lock")).unwrap();
+        let mut keeper = Keeper::open(root.path(), &state, lock).unwrap();
+        let owner = Owner { tenant: "t".to_owned(), user: "u".to_owned() };
+        let id = ConversationId::parse("c1").unwrap();
+        keeper.begin((&owner, &id), RunId::fresh(), "Hi").unwrap();
+        assert_eq!(keeper.idle(), []);
+        let journal = journal::file(&state.join(journal::FOLDER), (&owner, &id));
+        let file = File::options().write(true).open(&journal).unwrap();
+        file.set_modified(SystemTime::now() - IDLE - Duration::from_secs(1)).unwrap();
+        assert_eq!(keeper.idle(), [(owner.clone(), id.clone())]);
+        keeper.forget((&owner, &id)).unwrap();
+        assert_eq!((keeper.idle(), journal.exists()), (Vec::new(), false));
+    }
 }

@@ -119,6 +119,12 @@ impl Place {
         aside(move || work(&mut keeper, (&owner, &conversation))).await?
     }
 
+    /// See [`Checkpoints::idle`].
+    pub(super) async fn idle(&self) -> Vec<(Owner, ConversationId)> {
+        let keeper = self.keeper.clone().lock_owned().await;
+        aside(move || keeper.idle()).await.unwrap_or_default()
+    }
+
     /// Reads or writes the file that keeps what an owner has chosen, one such at a time.
     pub(super) async fn with_state<T: Send + 'static>(
         &self,

@@ -23,6 +23,9 @@ pub trait Checkpoints: Send + Sync {
     /// When they were not kept: nothing may touch them then.
     async fn begin(&self, of: Of<'_>, run: RunId, message: &str) -> Result<Box<dyn Working>, Failure>;
 
+    /// The conversations of which something is kept and nothing was added for a week, in the workspaces that are open.
+    async fn idle(&self) -> Vec<(Owner, ConversationId)>;
+
     /// Forgets all that was kept for a conversation, which is gone. The files stay as they are.
     ///
     /// # Errors

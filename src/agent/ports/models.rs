@@ -20,12 +20,58 @@ pub struct ModelSettings {
     pub workloads: BTreeMap<String, Workload>,
     /// The workload of users who have chosen none; `None` where no model can be asked.
     pub default: Option<String>,
+    /// What kinds of providers there are.
+    pub kinds: Vec<ProviderKind>,
+}
+
+/// A kind of provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProviderKind {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether nobody answers without a key.
+    pub needs_key: bool,
+    /// Whether there is no usual address.
+    pub needs_url: bool,
+}
+
+/// The place of the choice of a model, in settings.
+pub const CHOICE: &str = "models.agents.universal.workload";
+
+impl ModelSettings {
+    /// The kind called `name`.
+    pub fn kind(&self, name: &str) -> Option<&ProviderKind> {
+        self.kinds.iter().find(|kind| kind.name == name)
+    }
+
+    /// Why `workload` cannot be asked, each in words that begin with a place; empty where it can.
+    pub fn missing(&self, workload: Option<&str>) -> Vec<String> {
+        let Some(name) = workload else {
+            return vec![format!("{CHOICE} is not set: add a provider with its key, and a workload")];
+        };
+        let Some(workload) = self.workloads.get(name) else {
+            return vec![format!("{CHOICE}: there is no workload {name:?}")];
+        };
+        let members = [("provider", &workload.provider), ("model", &workload.model)];
+        let unset = members.iter().filter(|(_, text)| text.is_empty());
+        let mut missing: Vec<String> =
+            unset.map(|(member, _)| format!("workloads.{name}.{member} is not set")).collect();
+        let Some(provider) = self.providers.get(&workload.provider) else { return missing };
+        let Some(kind) = self.kind(&provider.kind) else { return missing };
+        if kind.needs_key && matches!(provider.key, Key::None) {
+            missing.push(format!("providers.{}.api_key is not set", workload.provider));
+        }
+        if kind.needs_url && provider.base_url.is_empty() {
+            missing.push(format!("providers.{}.base_url is not set", workload.provider));
+        }
+        missing
+    }
 }
 
 /// Whoever has models.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    /// Its wire and usual address: one of [`ModelDesk::kinds`].
+    /// Its wire and usual address: one of [`ModelSettings::kinds`].
     pub kind: String,
     /// The address of its API; empty: the usual one.
     pub base_url: String,
@@ -102,15 +148,6 @@ pub struct ChoiceLost;
 pub trait ModelDesk: Send + Sync {
     /// The settings as they are; their keys are [`Key::Of`] or none.
     fn settings(&self) -> Arc<ModelSettings>;
-
-    /// What kinds of providers there are.
-    fn kinds(&self) -> Vec<&'static str>;
-
-    /// Whether a provider of `kind` is asked without a key.
-    fn needs_no_key(&self, kind: &str) -> bool;
-
-    /// Why `workload` cannot be asked as things are, in words that begin with a place; empty where it can.
-    fn missing(&self, workload: Option<&str>) -> Vec<String>;
 
     /// Takes `after` in the place of `before`, which is what [`Self::settings`] has given. The next call of a model goes
     /// by it, after a restart too.

@@ -47,7 +47,7 @@ const STARTING: [(u16, &[Code]); 11] = [
 ];
 
 /// The routes that need no token.
-const OPEN: [&str; 2] = ["/livez", "/readyz"];
+const OPEN: [&str; 3] = ["/livez", "/readyz", "/health"];
 
 /// The document with all of that.
 pub(super) fn complete(mut document: Value, wires: &WiresByRoute, version: Version) -> Value {
@@ -157,6 +157,8 @@ fn headers(response: &mut Map<String, Value>, status: &str, streams: bool) {
 struct Declared {
     codes: Vec<String>,
     words: String,
+    /// A body of its own, beside that of its protocol.
+    own: Option<Value>,
 }
 
 /// The errors that are annotated, by status.
@@ -169,7 +171,8 @@ fn declared(responses: &Map<String, Value>) -> BTreeMap<u16, Declared> {
             false => ("", text),
         };
         let codes = codes.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        Some((status, Declared { codes, words: words.to_owned() }))
+        let own = response.pointer("/content/application~1json/schema").cloned();
+        Some((status, Declared { codes, words: words.to_owned(), own }))
     });
     errors.collect()
 }
@@ -188,7 +191,10 @@ fn response(format: ErrorFormat, status: u16, error: &Declared) -> Value {
         ErrorFormat::Detail if status == 422 => {
             ("application/json", json!({"oneOf": [of("ChatStreamError"), of("ChatStreamMistakes")]}))
         }
-        ErrorFormat::Detail => ("application/json", of("ChatStreamError")),
+        ErrorFormat::Detail => match &error.own {
+            Some(own) => ("application/json", json!({"oneOf": [of("ChatStreamError"), own]})),
+            None => ("application/json", of("ChatStreamError")),
+        },
         ErrorFormat::OpenAi => ("application/json", of("OpenAiError")),
         ErrorFormat::Coded => ("application/json", of("AgentStreamError")),
         ErrorFormat::Identified | ErrorFormat::NotOk => ("application/json", of("ChatMessageError")),

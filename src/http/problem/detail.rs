@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::dialect;
+use super::Wrong;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChatStreamError)]
@@ -44,17 +44,18 @@ struct Reasons<'a> {
     errors: &'a [String],
 }
 
-/// The answer with what is wrong with settings.
-pub(super) fn reasons(status: StatusCode, errors: &[String]) -> Response {
-    let detail = Reasons { message: "the settings were not changed", errors };
-    (status, Json(ReasonsBody { detail })).into_response()
-}
-
 /// The answer with that sentence, or with all that is wrong.
-pub(super) fn response(status: StatusCode, detail: &str, mistakes: &[dialect::Mistake]) -> Response {
-    if mistakes.is_empty() {
-        return (status, Json(DetailBody { detail })).into_response();
+pub(super) fn response(status: StatusCode, detail: &str, wrong: Option<&Wrong>) -> Response {
+    match wrong {
+        None => (status, Json(DetailBody { detail })).into_response(),
+        Some(Wrong::Mistakes(mistakes)) => {
+            let detail =
+                mistakes.iter().map(|wrong| Mistake { loc: &wrong.at, msg: &wrong.message, r#type: wrong.kind });
+            (status, Json(MistakesBody { detail: detail.collect() })).into_response()
+        }
+        Some(Wrong::Settings(errors)) => {
+            let detail = Reasons { message: "the settings were not changed", errors };
+            (status, Json(ReasonsBody { detail })).into_response()
+        }
     }
-    let mistakes = mistakes.iter().map(|wrong| Mistake { loc: &wrong.at, msg: &wrong.message, r#type: wrong.kind });
-    (status, Json(MistakesBody { detail: mistakes.collect() })).into_response()
 }

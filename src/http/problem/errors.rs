@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
-use super::{Problem, SOON_S};
+use super::{Problem, SOON_S, Wrong};
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::conversations::{ExportError, PageError};
 use crate::agent::ports::data::NotLoaded;
@@ -52,7 +52,7 @@ impl From<DecodeError> for Problem {
             }
             DecodeError::Request(detail) => Self::bad_request(detail),
             DecodeError::Mistakes(mistakes) => {
-                Self { mistakes: Some(Arc::new(mistakes)), ..Self::unprocessable(detail) }
+                Self { wrong: Some(Arc::new(Wrong::Mistakes(mistakes))), ..Self::unprocessable(detail) }
             }
             DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail),
             DecodeError::Fields(errors) => {

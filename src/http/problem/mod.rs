@@ -53,10 +53,8 @@ pub struct Problem {
     code: Code,
     detail: String,
     errors: Vec<FieldError>,
-    /// Each mistake and its location, for protocols that have them.
-    mistakes: Option<Arc<Vec<Mistake>>>,
-    /// What is wrong with settings, each in words that begin with its place.
-    reasons: Option<Arc<Vec<String>>>,
+    /// What is wrong, piece by piece, for protocols that have that.
+    wrong: Option<Arc<Wrong>>,
     challenge: Option<&'static str>,
     retry_after_s: Option<u32>,
     rate: Option<Box<Rate>>,
@@ -64,6 +62,15 @@ pub struct Problem {
     /// The current state, where a request was made against another one.
     current: Option<Arc<Value>>,
     cause: Option<Arc<Cause>>,
+}
+
+/// What is wrong with a request, piece by piece.
+#[derive(Debug)]
+enum Wrong {
+    /// Each mistake and its location.
+    Mistakes(Vec<Mistake>),
+    /// Of settings: each in words that begin with its place.
+    Settings(Vec<String>),
 }
 
 /// The cause of a problem: logged once, when the answer is written.
@@ -88,8 +95,7 @@ impl Problem {
             code,
             detail: detail.into(),
             errors: Vec::new(),
-            mistakes: None,
-            reasons: None,
+            wrong: None,
             challenge: None,
             retry_after_s: None,
             rate: None,
@@ -138,7 +144,7 @@ impl Problem {
     /// 400: settings are not taken, for these reasons.
     pub(super) fn settings_refused(reasons: Vec<String>) -> Self {
         let detail = format!("the settings were not changed: {}", reasons.join("; "));
-        Self { reasons: Some(Arc::new(reasons)), ..Self::bad_request(detail) }
+        Self { wrong: Some(Arc::new(Wrong::Settings(reasons))), ..Self::bad_request(detail) }
     }
 
     /// 400: a cursor that this list or stream has not given.
@@ -298,16 +304,14 @@ impl Problem {
         let param = self.errors.first().map(|error| error.field);
         self.with_headers(match format {
             ErrorFormat::Problem => self.problem(request_id),
-            ErrorFormat::Detail => match &self.reasons {
-                Some(reasons) => detail::reasons(self.status, reasons),
-                None => {
-                    detail::response(self.status, &self.detail, self.mistakes.as_deref().map_or(&[], Vec::as_slice))
-                }
-            },
+            ErrorFormat::Detail => detail::response(self.status, &self.detail, self.wrong.as_deref()),
             ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
             ErrorFormat::Identified | ErrorFormat::NotOk => {
-                let mistake = self.mistakes.iter().flat_map(|mistakes| mistakes.iter()).next();
-                let error = mistake.map_or(&self.detail, |mistake| &mistake.message);
+                let error = match self.wrong.as_deref() {
+                    Some(Wrong::Mistakes(mistakes)) => mistakes.first().map(|mistake| &mistake.message),
+                    Some(Wrong::Settings(_)) | None => None,
+                };
+                let error = error.unwrap_or(&self.detail);
                 let ok = (format == ErrorFormat::NotOk).then_some(false);
                 identified::response(self.status, ok, (self.code, error), request_id)
             }

@@ -43,7 +43,7 @@ pub(super) struct HealthBody {
 pub(in crate::http) async fn health(State(services): State<Services>) -> Result<Json<HealthBody>, Problem> {
     let desk = services.workspace.as_ref().ok_or_else(|| Problem::not_found("this server has no workspace"))?;
     let settings = desk.models.settings();
-    let config_errors = desk.models.missing(settings.default.as_deref());
+    let config_errors = settings.missing(settings.default.as_deref());
     let is_draining = services.runs.draining().is_cancelled();
     Ok(Json(HealthBody {
         status: "ok",

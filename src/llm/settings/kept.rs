@@ -9,6 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::bounded::json;
+
 /// The file: what is null was taken away.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Kept {
@@ -59,7 +61,7 @@ impl Kept {
     /// When it cannot be read, or is none of ours.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
+            Ok(bytes) => json::parse_bytes(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error),
         }

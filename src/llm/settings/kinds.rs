@@ -1,5 +1,6 @@
 //! The kinds of providers that an editor can add: a wire, and where it is usually spoken.
 
+use crate::agent::ports::models::ProviderKind;
 use crate::llm::Vendor;
 
 /// A kind of provider.
@@ -10,14 +11,14 @@ pub(super) struct Kind {
     /// The wire.
     pub(super) vendor: Vendor,
     /// The usual address of its API.
-    pub(super) usual: Usual,
+    usual: Usual,
     /// Whether nobody answers without a key.
-    pub(super) needs_key: bool,
+    needs_key: bool,
 }
 
 /// Where a kind is usually spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Usual {
+enum Usual {
     /// Where its vendor has it.
     Vendor,
     /// There.
@@ -52,6 +53,11 @@ impl Kind {
             Vendor::OpenAi if Vendor::parse(name).is_none() => OTHER,
             vendor => KINDS.iter().find(|kind| kind.vendor == vendor).map_or(OTHER, |kind| kind.name),
         }
+    }
+
+    /// As it is shown.
+    pub(super) fn shown(&self) -> ProviderKind {
+        ProviderKind { name: self.name, needs_key: self.needs_key, needs_url: self.usual == Usual::Nowhere }
     }
 
     /// The usual address; empty where there is none.

@@ -20,7 +20,7 @@ use crate::agent::ports::models::{ChosenModel, ModelSettings, NotTaken};
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use kept::Kept;
-use kinds::{KINDS, Kind, Usual};
+use kinds::{KINDS, Kind};
 use state::State;
 
 /// The settings of models, at work.
@@ -73,21 +73,6 @@ impl LiveModels {
     /// See [`crate::agent::ports::models::ModelDesk::settings`].
     pub fn settings(&self) -> Arc<ModelSettings> {
         self.state.load().settings.clone()
-    }
-
-    /// See [`crate::agent::ports::models::ModelDesk::kinds`].
-    pub fn kinds(&self) -> Vec<&'static str> {
-        KINDS.iter().map(|kind| kind.name).collect()
-    }
-
-    /// Whether a provider of `kind` is asked without a key.
-    pub fn needs_no_key(&self, kind: &str) -> bool {
-        Kind::named(kind).is_none_or(|kind| !kind.needs_key)
-    }
-
-    /// See [`crate::agent::ports::models::ModelDesk::missing`].
-    pub fn missing(&self, workload: Option<&str>) -> Vec<String> {
-        self.state.load().missing(workload)
     }
 
     /// The model of a workload that answers.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
+use super::Kind;
 use super::kept::{self, Kept};
-use super::{Kind, Usual};
 use crate::agent::ports::models::{ChosenModel, Key, ModelSettings, Provider, Workload, WorkloadKind};
 use crate::bounded::address::is_link_local;
 use crate::chat::message::ModelOrigin;
@@ -16,9 +16,6 @@ use crate::llm::{DEMO, Vendor, VendorConfig};
 
 /// The longest name of a provider, a workload or a model, in bytes.
 const NAME_BYTES: usize = 200;
-
-/// The place of the choice of a model, in settings.
-const CHOICE: &str = "models.agents.universal.workload";
 
 /// The settings at one time.
 pub(super) struct State {
@@ -136,40 +133,14 @@ impl State {
             providers: shown.collect(),
             workloads: workloads.iter().map(|(name, workload)| (name.clone(), shown_workload(workload))).collect(),
             default: None,
+            kinds: super::KINDS.iter().map(Kind::shown).collect(),
         };
-        let mut state = Self { providers, workloads, default, settings: Arc::default() };
-        let chat = state.workloads.iter().filter(|(_, workload)| !workload.is_for_embeddings).map(|(name, _)| name);
-        let own = state.default.as_ref().filter(|name| state.workloads.contains_key(*name));
-        let whole = || chat.clone().find(|name| state.missing(Some(name)).is_empty());
-        let default = own.or_else(whole).or_else(|| chat.clone().next()).cloned();
-        state.settings = Arc::new(ModelSettings { default, ..settings });
-        state
-    }
-
-    /// Why a workload cannot be asked.
-    pub(super) fn missing(&self, workload: Option<&str>) -> Vec<String> {
-        let Some(name) = workload else {
-            return vec![format!("{CHOICE} is not set: add a provider with its key, and a workload")];
-        };
-        let Some(workload) = self.workloads.get(name) else {
-            return vec![format!("{CHOICE}: there is no workload {name:?}")];
-        };
-        let mut missing = Vec::new();
-        for (member, text) in [("provider", &workload.provider), ("model", &workload.model)] {
-            if text.is_empty() {
-                missing.push(format!("workloads.{name}.{member} is not set"));
-            }
-        }
-        let provider = self.providers.get(&workload.provider);
-        if let Some((provider, kind)) = provider.and_then(|provider| Some((provider, Kind::named(&provider.kind)?))) {
-            if kind.needs_key && provider.key == kept::Key::None {
-                missing.push(format!("providers.{}.api_key is not set", workload.provider));
-            }
-            if kind.usual == Usual::Nowhere && provider.base_url.is_empty() {
-                missing.push(format!("providers.{}.base_url is not set", workload.provider));
-            }
-        }
-        missing
+        let chat = workloads.iter().filter(|(_, workload)| !workload.is_for_embeddings).map(|(name, _)| name);
+        let own = default.as_ref().filter(|name| workloads.contains_key(*name));
+        let whole = || chat.clone().find(|name| settings.missing(Some(name)).is_empty());
+        let chosen = own.or_else(whole).or_else(|| chat.clone().next()).cloned();
+        let settings = Arc::new(ModelSettings { default: chosen, ..settings });
+        Self { providers, workloads, default, settings }
     }
 
     /// The model of a workload that answers.

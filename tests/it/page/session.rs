@@ -31,7 +31,9 @@ async fn in_development_the_page_is_signed_in() {
 
 #[tokio::test]
 async fn only_a_browser_on_this_machine_is_signed_in() {
-    let app = TestApp::demo().await;
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().to_str().unwrap();
+    let app = TestApp::start(&[("WORKSPACE__ROOT", root), ("WORKSPACE__USER", "local")]).await;
     let port = app.address.port();
     let own = format!("127.0.0.1:{port}");
     let (origin, https, elsewhere) =
@@ -74,6 +76,13 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
         let session = session(&app, headers).await;
         assert_eq!(session["mode"], mode, "{why}");
         assert_eq!(session.get("token").is_some(), mode == "dev", "{why}");
+        // The local user of editors is known by the same.
+        let mut request = app.http.get(app.url("/api/dialogs"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let expected = if mode == "dev" { 200 } else { 401 };
+        assert_eq!(request.send().await.unwrap().status(), expected, "{why}");
     }
 }
 

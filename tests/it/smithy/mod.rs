@@ -1,5 +1,7 @@
 //! `smithy`: `POST /api/chat` and `/api/dialogs`, as an editor's extension asks them.
 
+mod config;
+mod local;
 mod reader;
 
 use reqwest::Method;
@@ -30,6 +32,17 @@ impl Editor {
         let mut all = vec![("WORKSPACE__ROOT", path.as_str()), ("WORKSPACE__ROLE", ""), ("WORKSPACE__COMMANDS", "off")];
         all.extend(settings);
         let app = started(tempfile::tempdir().unwrap(), (&model, "http://127.0.0.1:1"), &all).await;
+        Self { app, root, model }
+    }
+
+    /// The same product, stopped and started again.
+    async fn restarted(self, settings: &[(&str, &str)]) -> Self {
+        let Self { app, root, model } = self;
+        let data = app.stop().await;
+        let path = root.path().to_str().unwrap().to_owned();
+        let mut all = vec![("WORKSPACE__ROOT", path.as_str()), ("WORKSPACE__ROLE", ""), ("WORKSPACE__COMMANDS", "off")];
+        all.extend(settings);
+        let app = started(data, (&model, "http://127.0.0.1:1"), &all).await;
         Self { app, root, model }
     }
 

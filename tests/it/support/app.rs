@@ -58,7 +58,7 @@ pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
     .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))
     .collect();
     env.extend(settings.iter().map(|(key, value)| (format!("SWITCHBOARD__{key}"), (*value).to_owned())));
-    Sources { file: None, dir: None, env }
+    Sources { env, ..Sources::default() }
 }
 
 impl TestApp {

@@ -88,6 +88,12 @@ impl Folder {
         self.start_as(settings, |_| {})
     }
 
+    /// Starts it with nothing but these arguments, and does not wait.
+    pub fn start_with(&self, args: &[&str]) -> Serving {
+        let stderr = File::create(self.path().join("stderr.log")).unwrap();
+        Self::spawned(self.command(args, &[]), stderr)
+    }
+
     fn start_as(&self, settings: &[(&str, &str)], change: impl FnOnce(&mut Command)) -> Serving {
         let stderr = File::create(self.path().join("stderr.log")).unwrap();
         // One user asks for what a hundred would.
@@ -101,6 +107,10 @@ impl Folder {
         ];
         let mut command = self.command(&["serve"], &[&own, settings].concat());
         change(&mut command);
+        Self::spawned(command, stderr)
+    }
+
+    fn spawned(mut command: Command, stderr: File) -> Serving {
         let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (say, lines) = channel();

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
-use crate::agent::ports::models::{Key, ModelSettings, Provider, Workload, WorkloadKind};
+use crate::agent::ports::models::{CHOICE, Key, ModelSettings, Provider, Workload, WorkloadKind};
 
 /// What stands for a key.
 const BULLETS: &str = "\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}\u{2022}";
-
-/// Where the choice of a model is.
-pub(super) const CHOICE: &str = "models.agents.universal.workload";
 
 /// The document.
 #[derive(PartialEq)]
@@ -164,7 +161,7 @@ impl Document {
             workloads.insert(name.clone(), workload);
         }
         match unknown.is_empty() {
-            true => Ok(ModelSettings { providers, workloads, default: before.default.clone() }),
+            true => Ok(ModelSettings { providers, workloads, default: before.default.clone(), kinds: Vec::new() }),
             false => Err(Unread::Unknown(unknown)),
         }
     }

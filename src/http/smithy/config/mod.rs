@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::desk;
-use crate::agent::ports::models::{ChoiceLost, Key, NotTaken, WorkloadKind};
+use crate::agent::ports::models::{CHOICE, ChoiceLost, Key, NotTaken, WorkloadKind};
 use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::dialect::{DecodeError, Mistake};
@@ -19,7 +19,8 @@ use crate::http::auth::Authenticated;
 use crate::http::body::Taken;
 use crate::http::changes::WorkspaceDesk;
 use crate::http::problem::Problem;
-use document::{CHOICE, Document, Unread};
+use crate::http::problem::detail::ReasonsBody;
+use document::{Document, Unread};
 
 /// How often a change is tried again that another one has overtaken.
 const TRIES: usize = 3;
@@ -121,7 +122,7 @@ pub(in crate::http) async fn get(
     request_body = ChangeBody,
     responses(
         (status = 200, description = "The settings as they are now; the next message goes by them.", body = ChangedBody),
-        (status = 400, description = "`{\"detail\": {message, errors}}`: what is wrong."),
+        (status = 400, description = "`invalid_request`: what is wrong.", body = ReasonsBody<'static>),
         (status = 404, description = "`not_found`: there is no workspace."),
         (status = 422, description = "`invalid_request`: the body is something else."),
     ),
@@ -238,7 +239,8 @@ async fn shown(desk: &WorkspaceDesk, owner: &Owner) -> Result<ConfigBody, Choice
     let models = settings.workloads.values().map(|workload| (&workload.provider, &workload.model));
     let models: Vec<_> = models.collect();
     let providers = settings.providers.iter().map(|(name, provider)| {
-        let has_key = !matches!(provider.key, Key::None) || desk.models.needs_no_key(&provider.kind);
+        let needs_key = settings.kind(&provider.kind).is_some_and(|kind| kind.needs_key);
+        let has_key = !matches!(provider.key, Key::None) || !needs_key;
         let model = models.iter().find(|(provider, _)| *provider == name).map_or("", |(_, model)| model);
         json!({"name": name, "type": provider.kind, "has_api_key": has_key, "model": model})
     });
@@ -246,10 +248,10 @@ async fn shown(desk: &WorkspaceDesk, owner: &Owner) -> Result<ConfigBody, Choice
         json!({"name": name, "provider": workload.provider, "model": workload.model, "kind": workload.kind.name()})
     });
     let provider = chosen.as_ref().and_then(|chosen| settings.workloads.get(chosen)).map(|found| &found.provider);
-    let mut kinds = desk.models.kinds();
-    let others = settings.providers.values().map(|provider| provider.kind.as_str());
-    kinds.extend(others.filter(|kind| !desk.models.kinds().contains(kind)));
-    kinds.dedup();
+    let mut kinds: Vec<&str> = settings.kinds.iter().map(|kind| kind.name).collect();
+    for provider in settings.providers.values().filter(|provider| settings.kind(&provider.kind).is_none()) {
+        kinds.push(&provider.kind);
+    }
     let metadata = json!({
         "provider_types": kinds,
         "workload_kinds": WorkloadKind::ALL.map(|kind| kind.name()),
