@@ -236,7 +236,7 @@ fn left_alone(model: &Model, open: breaker::Open) -> ProviderError {
 }
 
 fn no_provider() -> ProviderError {
-    ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, "no model is configured for this request")
+    ProviderError::new(ProviderErrorKind::ModelNotFound, "no model is configured for this request")
 }
 
 fn log(error: &ProviderError, message: &'static str, attempt: u32, wait: Option<Duration>) {

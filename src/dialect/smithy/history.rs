@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::words;
 use crate::chat::artifact::{CallArtifact, FILE_EDIT};
 use crate::chat::message::{AssistantMessage, AssistantPart};
 use crate::chat::tool::ToolInput;
@@ -17,6 +18,8 @@ pub struct HistoryRun<'a> {
     pub answers: Vec<&'a AssistantMessage>,
     /// What its calls have made.
     pub made: &'a [CallArtifact],
+    /// The tools of its calls that wait for a person.
+    pub waiting: Vec<&'a str>,
 }
 
 /// A page of a dialog's history.
@@ -40,8 +43,8 @@ struct Event {
     body: Value,
 }
 
-/// The page of at most `limit` messages before the number `before`.
-pub fn page(runs: &[HistoryRun<'_>], limit: usize, before: Option<usize>) -> Page {
+/// The page of at most `limit` messages before the number `before`; reasoning is part of it where streams have told it.
+pub fn page(runs: &[HistoryRun<'_>], tells_reasoning: bool, limit: usize, before: Option<usize>) -> Page {
     let mut events: Vec<Event> = Vec::new();
     let mut count = 0;
     for run in runs {
@@ -56,7 +59,11 @@ pub fn page(runs: &[HistoryRun<'_>], limit: usize, before: Option<usize>) -> Pag
         }
         let mut made = run.made.iter().peekable();
         for answer in &run.answers {
-            turn(answer, &mut made, &mut count, &mut events);
+            turn(answer, tells_reasoning, &mut made, &mut count, &mut events);
+        }
+        if !run.waiting.is_empty() {
+            let words: String = run.waiting.iter().map(|tool| words::waits(tool)).collect();
+            chat(&words, &mut count, &mut events);
         }
     }
     let end = before.map_or(count, |before| before.min(count));
@@ -69,9 +76,15 @@ pub fn page(runs: &[HistoryRun<'_>], limit: usize, before: Option<usize>) -> Pag
     Page { events, total, has_more: start > 0 && !is_empty, first, last }
 }
 
+fn chat(text: &str, count: &mut usize, events: &mut Vec<Event>) {
+    events.push(Event { of: *count, body: json!({"type": "chat", "content": text, "idx": *count}) });
+    *count += 1;
+}
+
 /// The events of a turn. What calls have made stands in the order of the calls.
 fn turn<'a>(
     answer: &AssistantMessage,
+    tells_reasoning: bool,
     made: &mut std::iter::Peekable<impl Iterator<Item = &'a CallArtifact>>,
     count: &mut usize,
     events: &mut Vec<Event>,
@@ -80,8 +93,8 @@ fn turn<'a>(
     for part in &answer.parts {
         let (is_chat, text) = match part {
             AssistantPart::Text { text, .. } => (true, text),
-            AssistantPart::Thinking { text, .. } => (false, text),
-            AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => continue,
+            AssistantPart::Thinking { text, .. } if tells_reasoning => (false, text),
+            AssistantPart::Thinking { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => continue,
         };
         match segments.last_mut() {
             _ if text.is_empty() => {}
@@ -94,8 +107,7 @@ fn turn<'a>(
     for (is_chat, text) in segments {
         match is_chat {
             true => {
-                events.push(Event { of: *count, body: json!({"type": "chat", "content": text, "idx": *count}) });
-                *count += 1;
+                chat(&text, count, events);
                 left -= 1;
             }
             // It comes with the chat behind it, or with the message before.

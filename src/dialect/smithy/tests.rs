@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Smithy;
 use super::encoder::SmithyEncoder;
 use super::history::{HistoryRun, page};
+use super::words;
 use crate::chat::artifact::{Artifact, CHECKPOINT, CallArtifact, FILE_EDIT};
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
@@ -168,9 +169,10 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
         checkpoint: Some(("c", "session_1".to_owned())),
         answers: turns.iter().collect(),
         made: &made,
+        waiting: Vec::new(),
     };
     let runs = [run(), run()];
-    let whole = page(&runs, 200, None);
+    let whole = page(&runs, true, 200, None);
     let kinds: Vec<&str> = whole.events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let once = [
         "user",
@@ -191,7 +193,7 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
     for size in [1, 3, 7] {
         let (mut before, mut all) = (None, Vec::new());
         loop {
-            let part = page(&runs, size, before);
+            let part = page(&runs, true, size, before);
             all.splice(0..0, part.events);
             if !part.has_more {
                 break;
@@ -200,7 +202,12 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
         }
         assert_eq!(all, whole.events, "{size}");
     }
-    let none = page(&runs, 5, Some(0));
+    let none = page(&runs, true, 5, Some(0));
     assert_eq!((none.events.len(), none.has_more, none.first, none.last, none.total), (0, false, 0, 0, 22));
-    assert_eq!(page(&runs, 200, Some(1000)), whole);
+    assert_eq!(page(&runs, true, 200, Some(1000)), whole);
+    let without: Vec<Value> = whole.events.into_iter().filter(|event| event["type"] != "reasoning").collect();
+    assert_eq!(page(&runs, false, 200, None).events, without);
+    let waiting = [HistoryRun { waiting: vec!["run_command"], ..run() }];
+    let told = page(&waiting, true, 200, None);
+    assert_eq!(told.events.last(), Some(&json!({"type": "chat", "content": words::waits("run_command"), "idx": 3})));
 }

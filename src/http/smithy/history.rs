@@ -14,6 +14,7 @@ use crate::agent::ports::chats::ChatRun;
 use crate::agent::ports::checkpoints::{CheckpointKind, session_name};
 use crate::chat::caller::Caller;
 use crate::chat::day::rfc3339 as time;
+use crate::chat::fate::CallFate;
 use crate::chat::ids::ConversationId;
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -115,7 +116,8 @@ pub(in crate::http) async fn history(
     let limit = limit.ok_or_else(|| wrong("limit"))?.min(MOST);
     let before = before.map(|before| usize::try_from(before).map_err(|_| wrong("before"))).transpose()?;
     let (id, runs) = read(&services, &caller, id).await?;
-    let kept = desk(&services, &caller)?.changes.checkpoints((&caller.owner, &id)).await.unwrap_or_else(|error| {
+    let desk = desk(&services, &caller)?;
+    let kept = desk.changes.checkpoints((&caller.owner, &id)).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "checkpoints not read for a history");
         Vec::new()
     });
@@ -127,8 +129,14 @@ pub(in crate::http) async fn history(
         checkpoint: checkpoints.get(&run.id).map(|kept| (kept.id.as_str(), session_name(kept.session))),
         answers: answers(run).collect(),
         made: &run.artifacts,
+        waiting: made(run)
+            .filter(|(_, made)| made.fate == CallFate::AwaitsApproval)
+            .map(|(call, _)| &*call.name)
+            .collect(),
     });
-    let Page { events, total, has_more, first, last } = page(&told.collect::<Vec<_>>(), limit, before);
+    let profiles = services.runs.profiles_for(&caller);
+    let tells_reasoning = profiles.iter().any(|known| known.context_type == desk.profile && known.shows_thinking);
+    let Page { events, total, has_more, first, last } = page(&told.collect::<Vec<_>>(), tells_reasoning, limit, before);
     let dialog_id = id.to_string();
     Ok(Json(HistoryBody { dialog_id, events, total_events: total, has_more, first_idx: first, last_idx: last }))
 }

@@ -281,6 +281,51 @@ async fn checkpoints_and_sessions_are_those_of_the_workspace() {
     }
 }
 
+/// What a stream has told, pieces joined, as a history has it.
+fn told(events: &[Event]) -> Vec<Value> {
+    let mut told: Vec<Value> = Vec::new();
+    for event in events {
+        let text = event.body.get("content").and_then(Value::as_str).map(str::to_owned);
+        match event.kind.as_str() {
+            "chat_start" | "reasoning_start" => {
+                let kind = event.kind.trim_end_matches("_start");
+                told.push(json!({"type": kind, "content": ""}));
+            }
+            "chat" | "reasoning" => {
+                let open = told.last_mut().unwrap();
+                open["content"] = json!(format!("{}{}", open["content"].as_str().unwrap(), text.unwrap()));
+            }
+            "user" => told.push(json!({"type": "user", "content": text})),
+            "tool_call" => told.push(json!({"type": "tool_call", "name": event.body["name"]})),
+            "file_edit" => told.push(json!({"type": "file_edit", "file": event.body["file"]})),
+            _ => {}
+        }
+    }
+    told
+}
+
+/// The same of a history.
+fn kept(history: &Value) -> Vec<Value> {
+    let keep = |event: &Value| {
+        let members = ["type", "content", "name", "file"].into_iter();
+        Value::Object(members.filter_map(|name| Some((name.to_owned(), event.get(name)?.clone()))).collect())
+    };
+    history["events"].as_array().unwrap().iter().map(keep).collect()
+}
+
+#[tokio::test]
+async fn the_history_has_reasoning_and_what_was_said_of_calls_that_wait_as_the_stream_had_them() {
+    let reasoning = "data: {\"choices\": [{\"delta\": {\"reasoning_content\": \"I think.\"}}]}\n\n";
+    let turns = vec![turn().raw(reasoning).text("I run.").call("c", "run_command", &json!({"command": "true"})).done()];
+    let editor = Editor::with(&[], &[("WORKSPACE__COMMANDS", "ask")], turns).await;
+    let events = editor.chat("Run", json!({"dialog_id": "d"})).await;
+    let shown = told(&events);
+    let types: Vec<&str> = shown.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["user", "reasoning", "chat", "tool_call", "chat"]);
+    assert!(shown[4]["content"].as_str().unwrap().contains("approve"));
+    assert_eq!(kept(&editor.get("/api/dialogs/d/history").await), shown);
+}
+
 #[tokio::test]
 async fn a_second_message_to_a_dialog_wins_and_both_streams_end_well() {
     let turns = vec![turn().text("slow").hangs(), says("Second.")];
