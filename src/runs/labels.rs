@@ -75,7 +75,7 @@ impl Labelling {
 
     /// Whether labels were made; not where nothing is there any more, or it is not the time for it.
     async fn make(&self, (owner, id): (&Owner, &ConversationId), model: &ModelChoice) -> Result<bool, Failed> {
-        let Some((_, runs)) = self.sessions.session_runs(owner, id).await? else { return Ok(false) };
+        let Some((_, runs)) = self.sessions.session_runs(owner, id, None).await? else { return Ok(false) };
         if self.draining.is_cancelled() || !self.agent.is_within_budget(owner).await {
             return Ok(false);
         }

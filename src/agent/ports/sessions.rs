@@ -30,7 +30,8 @@ pub trait SessionStore: Send + Sync {
     /// When it could not be read.
     async fn session(&self, owner: &Owner, id: &ConversationId) -> Result<Option<Session>, StoreError>;
 
-    /// The same with the newest runs of its newest branch, oldest first, as many as can be read at once.
+    /// The same with the newest runs of its newest branch, oldest first, as many as can be read at once; with `before`
+    /// those whose numbers are below it.
     ///
     /// # Errors
     /// When it could not be read.
@@ -38,6 +39,7 @@ pub trait SessionStore: Send + Sync {
         &self,
         owner: &Owner,
         id: &ConversationId,
+        before: Option<i64>,
     ) -> Result<Option<(Session, Vec<ChatRun>)>, StoreError>;
 
     /// Labels a conversation that has a run; another one stays as it is.

@@ -10,6 +10,8 @@ use crate::chat::tool::ToolInput;
 /// A run of a dialog.
 #[derive(Debug)]
 pub struct HistoryRun<'a> {
+    /// Its number in the dialog.
+    pub number: i64,
     /// What the user has said; `None` where the server wrote the first message.
     pub said: Option<&'a str>,
     /// The checkpoint before it, and its session.
@@ -20,6 +22,40 @@ pub struct HistoryRun<'a> {
     pub made: &'a [CallArtifact],
     /// The tools of its calls that wait for a person.
     pub waiting: Vec<&'a str>,
+}
+
+/// What a run has told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    extent: Extent,
+    events: Vec<Event>,
+}
+
+/// How much a run has told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Its number.
+    pub run: i64,
+    /// Messages of both sides.
+    messages: usize,
+    events: usize,
+}
+
+/// An event, and the message of its run that it belongs to; `None`: the last one before the run.
+#[derive(Debug, Clone, PartialEq)]
+struct Event {
+    of: Option<usize>,
+    body: Value,
+}
+
+/// Where a page is in a dialog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    start: usize,
+    end: usize,
+    total: usize,
+    /// The numbers of the first and the last run that it needs; `None` of an empty one.
+    pub runs: Option<(i64, i64)>,
 }
 
 /// A page of a dialog's history.
@@ -37,47 +73,78 @@ pub struct Page {
     pub last: usize,
 }
 
-/// An event, and the number of the message that it belongs to.
-struct Event {
-    of: usize,
-    body: Value,
-}
-
-/// The page of at most `limit` messages before the number `before`; reasoning is part of it where streams have told it.
-pub fn page(runs: &[HistoryRun<'_>], tells_reasoning: bool, limit: usize, before: Option<usize>) -> Page {
-    let mut events: Vec<Event> = Vec::new();
-    let mut count = 0;
-    for run in runs {
+impl Told {
+    /// What `run` has told; reasoning is part of it where streams have told it.
+    pub fn of(run: &HistoryRun<'_>, tells_reasoning: bool) -> Self {
+        let (mut messages, mut events) = (0, Vec::new());
         if let Some(said) = run.said {
-            let mut body = json!({"type": "user", "content": said, "idx": count});
+            let mut body = json!({"type": "user", "content": said});
             if let Some((checkpoint, session)) = &run.checkpoint {
                 body["checkpoint"] = json!(checkpoint);
                 body["session"] = json!(session);
             }
-            events.push(Event { of: count, body });
-            count += 1;
+            events.push(Event { of: Some(0), body });
+            messages = 1;
         }
         let mut made = run.made.iter().peekable();
         for answer in &run.answers {
-            turn(answer, tells_reasoning, &mut made, &mut count, &mut events);
+            turn(answer, tells_reasoning, &mut made, &mut messages, &mut events);
         }
         if !run.waiting.is_empty() {
             let words: String = run.waiting.iter().map(|tool| words::waits(tool)).collect();
-            chat(&words, &mut count, &mut events);
+            chat(&words, &mut messages, &mut events);
         }
+        Self { extent: Extent { run: run.number, messages, events: events.len() }, events }
     }
+
+    /// How much it is.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+}
+
+/// The place of the page of at most `limit` messages before the number `before`, in the dialog of these runs, oldest first.
+pub fn cut(runs: &[Extent], limit: usize, before: Option<usize>) -> Cut {
+    let count = runs.iter().map(|run| run.messages).sum();
     let end = before.map_or(count, |before| before.min(count));
     let start = end.saturating_sub(limit);
-    let total = events.len();
-    let is_here = |event: &Event| (start..end).contains(&event.of);
-    let events = events.into_iter().filter(is_here).map(|event| event.body).collect();
+    let mut base = 0;
+    let mut needed = runs.iter().filter_map(|run| {
+        let from = base;
+        base += run.messages;
+        // Its first events may belong to the message before.
+        (from.saturating_sub(1) < end && base.max(from + 1) > start).then_some(run.run)
+    });
+    let first = needed.next();
+    let last = needed.last().or(first);
+    Cut { start, end, total: runs.iter().map(|run| run.events).sum(), runs: first.zip(last).filter(|_| start < end) }
+}
+
+/// That page; `told` are the runs that it needs, and maybe others.
+pub fn page(cut: Cut, runs: &[Extent], told: &[Told]) -> Page {
+    let Cut { start, end, total, .. } = cut;
+    let (mut base, mut events) = (0_usize, Vec::new());
+    for run in runs {
+        let told = told.iter().find(|told| told.extent.run == run.run);
+        for Event { of, body } in told.into_iter().flat_map(|told| &told.events) {
+            let of = of.map_or(base.saturating_sub(1), |of| base + of);
+            if (start..end).contains(&of) {
+                let mut body = body.clone();
+                if matches!(body["type"].as_str(), Some("user" | "chat")) {
+                    body["idx"] = json!(of);
+                }
+                events.push(body);
+            }
+        }
+        base += run.messages;
+    }
     let is_empty = start == end;
     let (first, last) = if is_empty { (0, 0) } else { (start, end - 1) };
     Page { events, total, has_more: start > 0 && !is_empty, first, last }
 }
 
 fn chat(text: &str, count: &mut usize, events: &mut Vec<Event>) {
-    events.push(Event { of: *count, body: json!({"type": "chat", "content": text, "idx": *count}) });
+    events.push(Event { of: Some(*count), body: json!({"type": "chat", "content": text}) });
     *count += 1;
 }
 
@@ -112,12 +179,12 @@ fn turn<'a>(
             }
             // It comes with the chat behind it, or with the message before.
             false => {
-                let of = if left > 0 { *count } else { count.saturating_sub(1) };
+                let of = if left > 0 { Some(*count) } else { count.checked_sub(1) };
                 events.push(Event { of, body: json!({"type": "reasoning", "content": text}) });
             }
         }
     }
-    let of = count.saturating_sub(1);
+    let of = count.checked_sub(1);
     for call in answer.calls() {
         if let ToolInput::Object(args) = &call.input {
             let body = json!({"type": "tool_call", "id": call.id.as_str(), "name": call.name, "args": args});

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Smithy;
 use super::encoder::SmithyEncoder;
-use super::history::{HistoryRun, page};
+use super::history::{Extent, HistoryRun, Told, cut, page};
 use super::words;
 use crate::chat::artifact::{Artifact, CHECKPOINT, CallArtifact, FILE_EDIT};
 use crate::chat::event::AgentEvent;
@@ -164,15 +164,34 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
         artifact: Artifact { kind: FILE_EDIT.into(), payload: json!({"file": file, "diff": "d"}) },
     };
     let made = [edit("1", "/x"), edit("3", "/y")];
-    let run = || HistoryRun {
+    let run = |number| HistoryRun {
+        number,
         said: Some("Hi"),
         checkpoint: Some(("c", "session_1".to_owned())),
         answers: turns.iter().collect(),
         made: &made,
         waiting: Vec::new(),
     };
-    let runs = [run(), run()];
-    let whole = page(&runs, true, 200, None);
+    // The server goes on with a call, whose turn says nothing.
+    let silent = [answer(vec![call("4")])];
+    let goes_on = HistoryRun {
+        number: 3,
+        said: None,
+        checkpoint: None,
+        answers: silent.iter().collect(),
+        made: &[],
+        waiting: Vec::new(),
+    };
+    let runs = [run(1), run(2), goes_on];
+    let paged = |tells_reasoning, limit, before| {
+        let told: Vec<Told> = runs.iter().map(|run| Told::of(run, tells_reasoning)).collect();
+        let extents: Vec<Extent> = told.iter().map(Told::extent).collect();
+        let cut = cut(&extents, limit, before);
+        let (first, last) = cut.runs.unwrap_or((0, -1));
+        let needed: Vec<Told> = told.into_iter().filter(|told| (first..=last).contains(&told.extent().run)).collect();
+        page(cut, &extents, &needed)
+    };
+    let whole = paged(true, 200, None);
     let kinds: Vec<&str> = whole.events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let once = [
         "user",
@@ -187,13 +206,13 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
         "chat",
         "reasoning",
     ];
-    assert_eq!(kinds, [once, once].concat());
+    assert_eq!(kinds, [&once[..], &once, &["tool_call"]].concat());
     assert_eq!(whole.events[2], json!({"type": "chat", "content": "bc", "idx": 1}));
-    assert_eq!((whole.total, whole.has_more, whole.first, whole.last), (22, false, 0, 5));
-    for size in [1, 3, 7] {
+    assert_eq!((whole.total, whole.has_more, whole.first, whole.last), (23, false, 0, 5));
+    for size in [1, 2, 3, 7] {
         let (mut before, mut all) = (None, Vec::new());
         loop {
-            let part = page(&runs, true, size, before);
+            let part = paged(true, size, before);
             all.splice(0..0, part.events);
             if !part.has_more {
                 break;
@@ -202,12 +221,13 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
         }
         assert_eq!(all, whole.events, "{size}");
     }
-    let none = page(&runs, true, 5, Some(0));
-    assert_eq!((none.events.len(), none.has_more, none.first, none.last, none.total), (0, false, 0, 0, 22));
-    assert_eq!(page(&runs, true, 200, Some(1000)), whole);
+    let none = paged(true, 5, Some(0));
+    assert_eq!((none.events.len(), none.has_more, none.first, none.last, none.total), (0, false, 0, 0, 23));
+    assert_eq!(paged(true, 200, Some(1000)), whole);
     let without: Vec<Value> = whole.events.into_iter().filter(|event| event["type"] != "reasoning").collect();
-    assert_eq!(page(&runs, false, 200, None).events, without);
-    let waiting = [HistoryRun { waiting: vec!["run_command"], ..run() }];
-    let told = page(&waiting, true, 200, None);
+    assert_eq!(paged(false, 200, None).events, without);
+    let waits = Told::of(&HistoryRun { waiting: vec!["run_command"], ..run(1) }, true);
+    let extents = [waits.extent()];
+    let told = page(cut(&extents, 200, None), &extents, &[waits]);
     assert_eq!(told.events.last(), Some(&json!({"type": "chat", "content": words::waits("run_command"), "idx": 3})));
 }

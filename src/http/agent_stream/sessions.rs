@@ -258,7 +258,7 @@ pub(in crate::http) async fn classify(
 async fn find(services: &Services, owner: &Owner, id: &str) -> Result<Found, Problem> {
     let id = parse(id)?;
     let (session, runs) =
-        services.sessions.session_runs(owner, &id).await.map_err(failed)?.ok_or_else(no_such_session)?;
+        services.sessions.session_runs(owner, &id, None).await.map_err(failed)?.ok_or_else(no_such_session)?;
     let plans = services.plans.plans(owner, &id, PLANS).await.map_err(failed)?;
     Ok((session, runs, plans))
 }

@@ -12,13 +12,13 @@ use utoipa::{IntoParams, ToSchema};
 use super::{desk, dialog, no_such_dialog, unread};
 use crate::agent::ports::chats::ChatRun;
 use crate::agent::ports::checkpoints::{CheckpointKind, session_name};
-use crate::chat::caller::Caller;
+use crate::chat::caller::Owner;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::ConversationId;
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
-use crate::dialect::smithy::history::{HistoryRun, Page, page};
+use crate::dialect::smithy::history::{HistoryRun, Page, Told, cut, page};
 use crate::dialect::{DecodeError, Mistake};
 use crate::http::Services;
 use crate::http::auth::Authenticated;
@@ -115,7 +115,7 @@ pub(in crate::http) async fn history(
     let limit = usize::try_from(limit.unwrap_or(LIMIT as i64)).ok().filter(|limit| *limit > 0);
     let limit = limit.ok_or_else(|| wrong("limit"))?.min(MOST);
     let before = before.map(|before| usize::try_from(before).map_err(|_| wrong("before"))).transpose()?;
-    let (id, runs) = read(&services, &caller, id).await?;
+    let (id, _) = dialog(&services, &caller, id).await?;
     let desk = desk(&services, &caller)?;
     let kept = desk.changes.checkpoints((&caller.owner, &id)).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "checkpoints not read for a history");
@@ -124,19 +124,44 @@ pub(in crate::http) async fn history(
     let before_messages = kept.iter().filter(|checkpoint| checkpoint.kind == CheckpointKind::Message);
     let checkpoints: HashMap<_, _> =
         before_messages.filter_map(|checkpoint| Some((checkpoint.run?, checkpoint))).collect();
-    let told = runs.iter().map(|run| HistoryRun {
-        said: said(run),
-        checkpoint: checkpoints.get(&run.id).map(|kept| (kept.id.as_str(), session_name(kept.session))),
-        answers: answers(run).collect(),
-        made: &run.artifacts,
-        waiting: made(run)
-            .filter(|(_, made)| made.fate == CallFate::AwaitsApproval)
-            .map(|(call, _)| &*call.name)
-            .collect(),
-    });
     let profiles = services.runs.profiles_for(&caller);
     let tells_reasoning = profiles.iter().any(|known| known.context_type == desk.profile && known.shows_thinking);
-    let Page { events, total, has_more, first, last } = page(&told.collect::<Vec<_>>(), tells_reasoning, limit, before);
+    let told = |run: &ChatRun| {
+        let waits = |(_, result): &(&ToolCall, &ToolResult)| result.fate == CallFate::AwaitsApproval;
+        let run = HistoryRun {
+            number: run.run_seq,
+            said: said(run),
+            checkpoint: checkpoints.get(&run.id).map(|kept| (kept.id.as_str(), session_name(kept.session))),
+            answers: answers(run).collect(),
+            made: &run.artifacts,
+            waiting: made(run).filter(waits).map(|(call, _)| call.name.as_str()).collect(),
+        };
+        Told::of(&run, tells_reasoning)
+    };
+    let mut parts = Parts::of(&services, &caller.owner, &id);
+    // Of older parts than the newest one only the extent is kept: who scrolls up reads them once more.
+    let mut newest: Option<Vec<Told>> = None;
+    let mut extents = Vec::new();
+    while let Some(runs) = parts.next().await? {
+        let part: Vec<Told> = runs.iter().map(told).collect();
+        extents.splice(0..0, part.iter().map(Told::extent));
+        newest.get_or_insert(part);
+    }
+    let cut = cut(&extents, limit, before);
+    let mut needed = newest.unwrap_or_default();
+    if let Some((first, last)) = cut.runs
+        && needed.first().is_none_or(|told| told.extent().run > first)
+    {
+        needed.clear();
+        let mut parts = Parts { before: last.checked_add(1), ..Parts::of(&services, &caller.owner, &id) };
+        while let Some(runs) = parts.next().await? {
+            needed.splice(0..0, runs.iter().filter(|run| run.run_seq >= first).map(told));
+            if parts.before.is_some_and(|before| before <= first) {
+                break;
+            }
+        }
+    }
+    let Page { events, total, has_more, first, last } = page(cut, &extents, &needed);
     let dialog_id = id.to_string();
     Ok(Json(HistoryBody { dialog_id, events, total_events: total, has_more, first_idx: first, last_idx: last }))
 }
@@ -160,9 +185,14 @@ pub(in crate::http) async fn results(
     Authenticated(caller): Authenticated,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Vec<ResultHead>>, Problem> {
-    let (_, runs) = read(&services, &caller, id).await?;
-    let heads = runs.iter().flat_map(|run| made(run).map(move |(call, result)| head(run, call, result)));
-    Ok(Json(heads.collect()))
+    let (id, _) = dialog(&services, &caller, id).await?;
+    let mut parts = Parts::of(&services, &caller.owner, &id);
+    let mut heads = Vec::new();
+    while let Some(runs) = parts.next().await? {
+        let part = runs.iter().flat_map(|run| made(run).map(move |(call, result)| head(run, call, result)));
+        heads.splice(0..0, part);
+    }
+    Ok(Json(heads))
 }
 
 /// 200 with one of them.
@@ -188,36 +218,49 @@ pub(in crate::http) async fn result(
     ids: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Json<ResultBody>, Problem> {
     let Path((id, wanted)) = ids.map_err(|_| no_such_dialog())?;
-    let (_, runs) = read(&services, &caller, Ok(Path(id))).await?;
-    let all = runs.iter().flat_map(|run| made(run).map(move |(call, result)| (run, call, result)));
-    let newest = all.filter(|(_, call, _)| call.id.as_str() == wanted).last();
-    let (run, call, result) = newest.ok_or_else(|| Problem::not_found("there is no such call"))?;
+    let (id, _) = dialog(&services, &caller, Ok(Path(id))).await?;
+    let mut parts = Parts::of(&services, &caller.owner, &id);
+    while let Some(runs) = parts.next().await? {
+        let all = runs.iter().flat_map(|run| made(run).map(move |(call, result)| (run, call, result)));
+        if let Some((run, call, result)) = all.filter(|(_, call, _)| call.id.as_str() == wanted).last() {
+            return Ok(Json(whole(run, call, result)));
+        }
+    }
+    Err(Problem::not_found("there is no such call"))
+}
+
+fn whole(run: &ChatRun, call: &ToolCall, result: &ToolResult) -> ResultBody {
     let ResultHead { tool_call_id, tool_name, timestamp, size_bytes, summary, .. } = head(run, call, result);
     let args = match &call.input {
         ToolInput::Object(args) => Value::Object(args.clone()),
         ToolInput::Invalid(_) => json!({}),
     };
     let result = value(&result.content);
-    Ok(Json(ResultBody {
-        tool_call_id,
-        tool_name,
-        args,
-        result,
-        timestamp,
-        metadata: ResultMeta { size_bytes, summary },
-    }))
+    ResultBody { tool_call_id, tool_name, args, result, timestamp, metadata: ResultMeta { size_bytes, summary } }
 }
 
-/// The runs of the dialog that a path names.
-async fn read(
-    services: &Services,
-    caller: &Caller,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<(ConversationId, Vec<ChatRun>), Problem> {
-    let (id, _) = dialog(services, caller, id).await?;
-    let found = services.sessions.session_runs(&caller.owner, &id).await.map_err(unread)?;
-    let (_, runs) = found.ok_or_else(no_such_dialog)?;
-    Ok((id, runs))
+/// The runs of a dialog in parts of bounded size, the newest part first.
+struct Parts<'a> {
+    services: &'a Services,
+    owner: &'a Owner,
+    id: &'a ConversationId,
+    /// The number of the run that the last part began with.
+    before: Option<i64>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(services: &'a Services, owner: &'a Owner, id: &'a ConversationId) -> Self {
+        Self { services, owner, id, before: None }
+    }
+
+    /// The next part, whose runs are in their order; `None` where there is none.
+    async fn next(&mut self) -> Result<Option<Vec<ChatRun>>, Problem> {
+        let found = self.services.sessions.session_runs(self.owner, self.id, self.before).await.map_err(unread)?;
+        let (_, runs) = found.ok_or_else(no_such_dialog)?;
+        let Some(first) = runs.first() else { return Ok(None) };
+        self.before = Some(first.run_seq);
+        Ok(Some(runs))
+    }
 }
 
 fn said(run: &ChatRun) -> Option<&str> {

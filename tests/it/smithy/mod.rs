@@ -327,6 +327,33 @@ async fn the_history_has_reasoning_and_what_was_said_of_calls_that_wait_as_the_s
 }
 
 #[tokio::test]
+async fn a_long_dialog_is_read_to_its_beginning_whatever_the_pages() {
+    const TURNS: usize = 10;
+    let answers = (0..TURNS).map(|turn| says(&format!("{turn} {}", "x".repeat(600_000)))).collect();
+    let editor = Editor::with(&[], &[("LIMITS__HISTORY_BYTES", "1000")], answers).await;
+    for turn in 0..TURNS {
+        editor.chat(&format!("Question {turn}"), json!({"dialog_id": "d"})).await;
+    }
+    let mut before = None::<u64>;
+    let mut seen = Vec::new();
+    loop {
+        let at = before.map_or(String::new(), |before| format!("&before={before}"));
+        let page = editor.get(&format!("/api/dialogs/d/history?limit=3{at}")).await;
+        assert_eq!(page["total_events"], 2 * TURNS);
+        let events = page["events"].as_array().unwrap();
+        let begins = |event: &Value| event["content"].as_str().unwrap().chars().take(9).collect::<String>();
+        seen.splice(0..0, events.iter().map(|event| (event["idx"].clone(), begins(event))));
+        if page["has_more"] == false {
+            break;
+        }
+        before = page["first_idx"].as_u64();
+    }
+    let expected = (0..TURNS)
+        .flat_map(|turn| [(json!(2 * turn), "Question ".to_owned()), (json!(2 * turn + 1), format!("{turn} xxxxxxx"))]);
+    assert_eq!(seen, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn a_second_message_to_a_dialog_wins_and_both_streams_end_well() {
     let turns = vec![turn().text("slow").hangs(), says("Second.")];
     let editor = Editor::with(&[], &[], turns).await;

@@ -57,10 +57,11 @@ struct Size {
     diagnosed: i64,
 }
 
-/// From which run on a chat is read.
+/// Which runs of a chat are read: from one number to before another.
 #[derive(Debug, PartialEq, Eq)]
 struct Window {
     from: i64,
+    before: i64,
     /// From which one on with its diagnostics.
     diagnosed_from: i64,
 }
@@ -68,8 +69,8 @@ struct Window {
 impl Window {
     /// The runs of these sizes that fit, the newest first, which is there whatever its size. Diagnostics get the bytes
     /// that the rest leaves.
-    fn from_sizes(newest_first: &[Size]) -> Self {
-        let mut window = Self { from: i64::MAX, diagnosed_from: i64::MAX };
+    fn from_sizes(newest_first: &[Size], before: i64) -> Self {
+        let mut window = Self { from: i64::MAX, before, diagnosed_from: i64::MAX };
         let mut left = MAX_BYTES;
         for (at, size) in newest_first.iter().enumerate() {
             if at > 0 && size.content > left {
@@ -89,12 +90,17 @@ impl Window {
     }
 }
 
-/// The newest runs of the conversation's newest branch, oldest first.
+/// The newest runs of the conversation's newest branch whose numbers are below `before`, oldest first.
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) async fn chat_runs(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Result<Vec<ChatRun>, Fault> {
-    let window = Window::from_sizes(&sizes(connection, scope, id).await?);
+pub(super) async fn chat_runs(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &str,
+    before: i64,
+) -> Result<Vec<ChatRun>, Fault> {
+    let window = Window::from_sizes(&sizes(connection, scope, id, before).await?, before);
     let mut by_run = messages(connection, scope, id, &window).await?;
     let mut payloads = payloads(connection, scope, id, &window).await?;
     let mut made = made(connection, scope, id, &window).await?;
@@ -142,8 +148,13 @@ fn is_by_server(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.author != Author::User)
 }
 
-/// The sizes of the newest runs, the newest first.
-async fn sizes(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Result<Vec<Size>, sqlx::Error> {
+/// The sizes of the newest runs below a number, the newest first.
+async fn sizes(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    id: &str,
+    before: i64,
+) -> Result<Vec<Size>, sqlx::Error> {
     query(concat!(
         newest_path!(),
         "SELECT p.run_seq,
@@ -157,9 +168,9 @@ async fn sizes(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Resu
          FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          LEFT JOIN run_details d ON d.run_id = r.id
-         ORDER BY p.run_seq DESC LIMIT $4",
+         WHERE p.run_seq < $4 ORDER BY p.run_seq DESC LIMIT $5",
     ))
-    .bind((scope, id, MAX_RUNS))
+    .bind((scope, id, before, MAX_RUNS))
     .fetch_all(connection)
     .await
 }
@@ -179,9 +190,9 @@ async fn runs(
          FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          LEFT JOIN run_details d ON d.run_id = r.id
-         WHERE p.run_seq >= $4 ORDER BY r.run_seq",
+         WHERE p.run_seq >= $4 AND p.run_seq < $6 ORDER BY r.run_seq",
     ))
-    .bind((scope, id, window.from, window.diagnosed_from))
+    .bind((scope, id, window.from, window.diagnosed_from, window.before))
     .fetch_all(connection)
     .await
 }
@@ -197,9 +208,9 @@ async fn messages(
         newest_path!(),
         "SELECT m.run_seq, m.kind, m.body ",
         from_path!(),
-        "AND p.run_seq >= $4 ORDER BY m.run_seq, m.seq",
+        "AND p.run_seq >= $4 AND p.run_seq < $5 ORDER BY m.run_seq, m.seq",
     ))
-    .bind((scope, id, window.from))
+    .bind((scope, id, window.from, window.before))
     .fetch_all(connection)
     .await?;
     let mut messages: HashMap<i64, Vec<Message>> = HashMap::new();
@@ -221,9 +232,9 @@ async fn payloads(
         "SELECT y.run_id, y.id, y.kind, y.summary, y.data, y.source FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN payloads y ON y.run_id = r.id
-         WHERE p.run_seq >= $4 ORDER BY y.seq",
+         WHERE p.run_seq >= $4 AND p.run_seq < $5 ORDER BY y.seq",
     ))
-    .bind((scope, id, window.from))
+    .bind((scope, id, window.from, window.before))
     .fetch_all(connection)
     .await?;
     let mut payloads: HashMap<RunId, Vec<Payload>> = HashMap::new();
@@ -246,9 +257,9 @@ async fn made(
         "SELECT a.run_id, a.call, a.kind, a.body FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN artifacts a ON a.run_id = r.id
-         WHERE p.run_seq >= $4 ORDER BY p.run_seq, a.seq",
+         WHERE p.run_seq >= $4 AND p.run_seq < $5 ORDER BY p.run_seq, a.seq",
     ))
-    .bind((scope, id, window.from))
+    .bind((scope, id, window.from, window.before))
     .fetch_all(connection)
     .await?;
     let mut made: HashMap<RunId, Vec<CallArtifact>> = HashMap::new();
@@ -280,7 +291,8 @@ mod tests {
                 .zip(sizes)
                 .map(|(run_seq, &(content, diagnosed))| Size { run_seq, content, diagnosed })
                 .collect();
-            assert_eq!(Window::from_sizes(&sizes), Window { from, diagnosed_from }, "{reason}");
+            let before = i64::MAX;
+            assert_eq!(Window::from_sizes(&sizes, before), Window { from, before, diagnosed_from }, "{reason}");
         }
     }
 }

@@ -204,7 +204,7 @@ impl SqlStore {
         let row: Option<HeadRow> = one.bind(number).fetch_optional(&mut transaction).await?;
         let Some(row) = row else { return Ok(None) };
         let (head, scope, id) = head(&mut transaction, row).await?;
-        let runs = chat_runs(&mut transaction, &scope, &id).await?;
+        let runs = chat_runs(&mut transaction, &scope, &id, i64::MAX).await?;
         Ok(Some(ChatView { head, runs }))
     }
 }

@@ -95,8 +95,9 @@ impl SessionStore for SqlStore {
         &self,
         owner: &Owner,
         id: &ConversationId,
+        before: Option<i64>,
     ) -> Result<Option<(Session, Vec<ChatRun>)>, StoreError> {
-        attempt("read a session", self.try_session_runs(owner, id)).await
+        attempt("read a session", self.try_session_runs(owner, id, before.unwrap_or(i64::MAX))).await
     }
 
     async fn label(&self, owner: &Owner, id: &ConversationId, labels: &Labels) -> Result<(), StoreError> {
@@ -134,11 +135,12 @@ impl SqlStore {
         &self,
         owner: &Owner,
         id: &ConversationId,
+        before: i64,
     ) -> Result<Option<(Session, Vec<ChatRun>)>, Fault> {
         let scope = &Scope::from(owner);
         let mut transaction = self.database.read(Reach::User(scope)).await?;
         let Some(session) = find_session(&mut transaction, owner, id).await? else { return Ok(None) };
-        Ok(Some((session, chat_runs(&mut transaction, scope, id.as_str()).await?)))
+        Ok(Some((session, chat_runs(&mut transaction, scope, id.as_str(), before).await?)))
     }
 
     async fn try_label(&self, scope: &Scope, id: &ConversationId, labels: &Labels) -> Result<(), Fault> {
