@@ -224,7 +224,7 @@ impl Turns<'_> {
         }
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
-        let offer = Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
+        let offer = Offer::prepare(self.profile, (&self.cx, self.client_tools), executor, finder, wanted).await;
         let mut offer = offer.with_own(self.own_tools());
         if let Some(resuming) = resuming {
             let is_elsewhere = resuming.maker == Maker::Elsewhere;
@@ -260,6 +260,9 @@ impl Turns<'_> {
 
             if answer.message.calls().next().is_some() {
                 transcript.ledger.count_tool_calls(answer.message.calls().count());
+                let called = answer.message.calls().map(|call| call.name.clone());
+                let called: Vec<String> =
+                    called.filter(|name| offer.tool(name).is_some_and(|tool| tool.only_if.is_some())).collect();
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
                 if max_calls != 0 && transcript.ledger.used().tool_calls > max_calls {
@@ -276,6 +279,7 @@ impl Turns<'_> {
                 // Also what stood behind the first call.
                 self.end_speech(transcript).await;
                 within(span, self.run_calls(transcript, &mut offer, Leave::Needed)).await?;
+                offer.withdraw(&called, &self.cx).await;
                 transcript.settle("stop", self.now_ms());
                 if transcript.pending.is_for_a_person() || !transcript.pending.left.is_empty() {
                     return Ok(Flow::Done);

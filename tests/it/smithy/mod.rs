@@ -1,5 +1,6 @@
 //! `smithy`: `POST /api/chat` and `/api/dialogs`, as an editor's extension asks them.
 
+mod dialog;
 mod reader;
 
 use reqwest::Method;

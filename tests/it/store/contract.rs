@@ -208,6 +208,10 @@ macro_rules! contract {
             a_summary_is_its_branchs_own
             a_run_that_is_gone_takes_no_summary
         );
+        crate::store::contract::contract!(@ $database, dialog:
+            a_title_is_given_where_there_is_none
+            a_call_is_found_again_by_its_id
+        );
         crate::store::contract::contract!(@ $database, drafts:
             a_draft_reads_back_exactly
             numbers_keep_their_last_digit
