@@ -15,6 +15,7 @@ use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
 use super::pending::{Maker, Resuming};
+use super::recall::Recall;
 use super::state::{Open, Transcript};
 use super::steps::Leave;
 use super::stop::{Stop, StopReason};
@@ -63,6 +64,8 @@ pub struct Run {
     pub recap: Option<Recap>,
     /// Tools that its client runs itself.
     pub client_tools: Vec<Arc<ToolDef>>,
+    /// What it does about what it does not read of the past.
+    pub recall: Recall,
     /// History, message and screen state, as the store gave them.
     pub start: RunStart,
 }
@@ -112,10 +115,15 @@ impl Agent {
                 events.emit(AgentEvent::State(Box::new(StateEvent::RecapBefore(recap))));
             }
             let mut profile = run.profile.clone();
-            let mut held = None;
+            let (mut held, mut unread) = (None, Some(run.recall));
             let ended = loop {
                 let here = (&cx, transcript.messages.question());
                 if let Err(ended) = self.enter_workspace(&profile, here, &mut held, (events, stop)).await {
+                    break Err(ended);
+                }
+                if let Some(recall) = unread.take()
+                    && let Err(ended) = recall.wait(&mut transcript, (events, stop, deadline)).await
+                {
                     break Err(ended);
                 }
                 let turns = Turns {

@@ -413,7 +413,7 @@ impl Room {
     pub async fn history(&self, store: &dyn Store) -> Vec<Message> {
         let (run, start) = self.say(store, "what was said?").await;
         end(store, run, &[]).await;
-        start.history
+        start.past.history
     }
 
     /// The message that a run begins with; it says nothing.
@@ -583,5 +583,5 @@ pub fn summary(text: &str) -> NewSummary {
 
 /// The summary that a run begins with.
 pub fn words(start: &RunStart) -> Option<&str> {
-    start.summary.as_ref().map(|summary| summary.text.as_str())
+    start.past.summary.as_ref().map(|summary| summary.text.as_str())
 }
