@@ -98,6 +98,8 @@ pub(super) fn tools_and_profiles(
         previews: store.clone(),
         preview_bounds,
         payloads: store.clone(),
+        calls: store.clone(),
+        titles: store.clone(),
         web: config.web.clone(),
         workspace,
         intake: intake.clone(),

@@ -40,6 +40,11 @@ pub enum AgentEvent {
     },
     /// The state of the conversation, where its profile has it told.
     State(Box<StateEvent>),
+    /// Not all that was said before fits, and a summary stands for the rest, as far as one can be had; it may be waited for.
+    /// Comes before all turns of a run, if at all.
+    Summarising,
+    /// The waiting is over, with a summary or without; follows [`Self::Summarising`].
+    Summarised,
     /// A model call begins; counted from 0.
     TurnStarted {
         /// The turn's number.
@@ -199,6 +204,8 @@ impl AgentEvent {
             Self::Interrupted => Some(RunState::Interrupted),
             Self::PlaceChanged { .. }
             | Self::State(_)
+            | Self::Summarising
+            | Self::Summarised
             | Self::TurnStarted { .. }
             | Self::TurnEnded { .. }
             | Self::TextDelta { .. }

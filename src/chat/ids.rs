@@ -187,6 +187,12 @@ pub struct ToolCallId {
     minted: bool,
 }
 
+/// What stands behind an id that a model gave again, in the alphabet that every vendor allows.
+const AGAIN: &str = "_again_";
+
+/// 22 bytes: the id is no longer than a minted one then. Models that count their calls give short ones.
+const MAX_GIVEN_BYTES: usize = 22;
+
 impl ToolCallId {
     /// The id the model gave.
     pub fn from_model(text: impl Into<String>) -> Self {
@@ -201,6 +207,23 @@ impl ToolCallId {
     /// A fresh id of ours: `call_` and 32 hex digits, which every vendor's alphabet allows.
     pub fn mint() -> Self {
         Self::from_minted(format!("call_{}", Uuid::new_v4().simple()))
+    }
+
+    /// A fresh id of ours for a call to which the model has given the id of another one. Where that is short it begins so,
+    /// so that it is known by [`Self::given`].
+    pub fn again(given: &str) -> Self {
+        let is_plain = given.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        if !is_plain || given.is_empty() || given.len() > MAX_GIVEN_BYTES || given.contains(AGAIN) {
+            return Self::mint();
+        }
+        let [a, b, c, d, ..] = Uuid::new_v4().into_bytes();
+        Self::from_minted(format!("{given}{AGAIN}{:08x}", u32::from_be_bytes([a, b, c, d])))
+    }
+
+    /// The id as the model gave it, which other calls may have too.
+    pub fn given(&self) -> &str {
+        let given = self.text.split_once(AGAIN).filter(|_| self.minted);
+        given.map_or(&self.text, |(given, _)| given)
     }
 
     /// The id as text.

@@ -9,6 +9,7 @@ use rust_embed::RustEmbed;
 #[derive(RustEmbed)]
 #[folder = "config/"]
 #[cfg_attr(not(feature = "demo"), exclude = "demo/*", exclude = "samples/*")]
+#[cfg_attr(not(feature = "dialog"), exclude = "tools/dialog.json")]
 #[cfg_attr(
     not(feature = "tables"),
     exclude = "prompts/tables/*",

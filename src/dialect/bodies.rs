@@ -72,6 +72,21 @@ impl PlaceChangeBody {
     }
 }
 
+/// A run does not read all that was said before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SummaryPhase)]
+pub struct SummaryBody {
+    /// `start`: a summary stands for the rest, or is waited for; `end`: the run goes on.
+    phase: &'static str,
+}
+
+impl SummaryBody {
+    /// It begins.
+    pub const START: Self = Self { phase: "start" };
+    /// It is over.
+    pub const END: Self = Self { phase: "end" };
+}
+
 /// Suggestions; a kind of which there are none is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = Suggestions)]

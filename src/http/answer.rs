@@ -305,6 +305,8 @@ impl AnswerSoFar {
                     .push(ArtifactBody { kind: artifact.kind.to_string(), payload: artifact.payload.clone() }),
                 AgentEvent::PlaceChanged { .. }
                 | AgentEvent::State(_)
+                | AgentEvent::Summarising
+                | AgentEvent::Summarised
                 | AgentEvent::TurnEnded { .. }
                 | AgentEvent::ThinkingDelta { .. }
                 | AgentEvent::ToolCallStarted { .. }

@@ -80,6 +80,9 @@ class Answer extends HTMLElement {
         this.#closeThought();
         this.wait("Thinking");
         break;
+      case "summary":
+        this.wait(data.phase === "start" ? "Summarising" : "Thinking");
+        break;
       case "content_chunk":
         this.#closeThought();
         this.#append(data.chunk);

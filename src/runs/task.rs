@@ -122,8 +122,9 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, requested, summaries, .. } = self;
+        let Self { agent, live, caller, requested, summaries, history, .. } = self;
         let of = (caller.owner.clone(), requested.conversation.clone());
+        let recall = summaries.recall((live.id, of.clone()), &requested.model, (history, start.past.extent));
         let run = Run {
             id: live.id,
             caller,
@@ -134,6 +135,7 @@ impl Task {
             may_pause: requested.options.may_pause,
             recap: requested.options.recap.clone(),
             client_tools: requested.options.client_tools.clone(),
+            recall,
             start,
         };
         let keep = agent.drive(run, &*live, &live.stop).await;

@@ -46,6 +46,7 @@ use url::Url;
 
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::audit::{AuditRecord, AuditStore};
+use crate::agent::ports::calls::CallStore;
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::conversations::{ConversationStore, ExportStore};
@@ -66,6 +67,7 @@ use crate::agent::ports::signals::{DeliveryStore, SignalStore};
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::summaries::SummaryStore;
+use crate::agent::ports::titles::TitleStore;
 use crate::agent::ports::usage::UsageStore;
 use crate::chat::signal::Subscriptions;
 pub use redact::names_a_secret;
@@ -135,6 +137,8 @@ pub trait Store:
     + ExportStore
     + ChatStore
     + SummaryStore
+    + CallStore
+    + TitleStore
     + DraftStore
     + PreviewStore
     + PreviewClaims

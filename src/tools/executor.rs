@@ -53,6 +53,7 @@ impl Toolbox {
             effect: handler.effect(),
             is_on: handler.is_on(),
             in_workspace: handler.in_workspace(),
+            only_if: handler.only_if(),
         })
     }
 

@@ -27,11 +27,13 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::agent::ports::calls::CallStore;
 use crate::agent::ports::drafts::{DraftError, DraftStore};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::previews::PreviewStore;
 use crate::agent::ports::store_error::StoreError;
-use crate::agent::ports::tools::{OfferedTool, ToolContext};
+use crate::agent::ports::titles::TitleStore;
+use crate::agent::ports::tools::{OfferedTool, OnlyIf, ToolContext};
 use crate::agent::ports::workspace::Workspaces;
 use crate::bounded::intake::Intake;
 use crate::chat::approval::Consent;
@@ -53,6 +55,10 @@ pub struct Deps {
     pub preview_bounds: previews::PreviewBounds,
     /// The store of a conversation's structured data.
     pub payloads: Arc<dyn PayloadStore>,
+    /// What tools have said before.
+    pub calls: Arc<dyn CallStore>,
+    /// What conversations are called.
+    pub titles: Arc<dyn TitleStore>,
     /// What the tools of the web may reach.
     pub web: WebConfig,
     /// The files that an agent works on, where there are some.
@@ -133,6 +139,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// What a conversation has to be like so that it is offered there; `None`: as it may be.
+    fn only_if(&self) -> Option<OnlyIf> {
+        None
+    }
+
     /// What stands behind it: whose it is, and what a call of it sends; see
     /// [`crate::agent::ports::tools::ToolExecutor::source`].
     fn source(&self) -> Cow<'_, str> {
@@ -156,12 +167,14 @@ pub struct BuiltIn {
     pub is_on: bool,
     /// Whether it works on the files of a workspace.
     pub in_workspace: bool,
+    /// What a conversation has to be like so that it is offered there.
+    pub only_if: Option<OnlyIf>,
 }
 
 impl Default for BuiltIn {
     /// One that reads, for everybody.
     fn default() -> Self {
-        Self { policy: Policy::default(), effect: Effect::Read, is_on: true, in_workspace: false }
+        Self { policy: Policy::default(), effect: Effect::Read, is_on: true, in_workspace: false, only_if: None }
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! **Invariant:** a family uses the machinery of [`crate::tools`] and no other family.
 
+#[cfg(feature = "dialog")]
+mod dialog;
 #[cfg(feature = "tables")]
 mod tables;
 #[cfg(feature = "web")]
@@ -49,6 +51,8 @@ const TOOLSETS: &[Toolset] = &[
     web::TOOLSET,
     #[cfg(feature = "workspace")]
     workspace::TOOLSET,
+    #[cfg(feature = "dialog")]
+    dialog::TOOLSET,
 ];
 
 /// The files of the families' parts of the page, by the families' names.

@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** a tool that the caller may not use is not offered, not found and not run; for the model it does not exist.
 //! **Invariant:** where a profile only reads, the same holds for every tool that writes, whatever it was before.
+//! **Invariant:** the same holds for a tool that its conversation has no use for now, as the tool says itself.
 //! **Invariant:** a tool that was listed for the model keeps its position, and new ones are appended, so that vendors'
 //! caches of prompts stay good.
 
@@ -19,8 +20,7 @@ use serde_json::{Value, json};
 
 use self::profile::{FIND_TOOLS, Profile, Selection};
 use self::selection::{Finder, Wanted};
-use crate::agent::ports::tools::{OfferedTool, ToolExecutor};
-use crate::chat::caller::Caller;
+use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use crate::chat::tool::{Effect, Policy, ToolCall, ToolDef, ToolInput, ToolOutput};
 
 /// 8 tools are found at once, each described in 300 characters.
@@ -62,11 +62,11 @@ pub(in crate::agent) enum Look {
 }
 
 impl Offer {
-    /// The tools that `profile` offers `caller` for `wanted`, and behind them all tools of the client, but for names
+    /// The tools that `profile` offers for `wanted` there, and behind them all tools of the client, but for names
     /// that the profile has, whoever may use those.
     pub(in crate::agent) async fn prepare(
         profile: &Profile,
-        (caller, client_tools): (&Caller, &[Arc<ToolDef>]),
+        (cx, client_tools): (&ToolContext<'_>, &[Arc<ToolDef>]),
         executor: &dyn ToolExecutor,
         finder: &Finder,
         wanted: Wanted<'_>,
@@ -81,9 +81,9 @@ impl Offer {
             if profile.read_only && tool.effect == Effect::Write {
                 continue;
             }
-            if !tool.policy.lets(caller) {
+            if !tool.policy.lets(cx.caller) {
                 denied.push(tool.def.name.clone());
-            } else if !tools.iter().any(|other| other.def.name == tool.def.name) {
+            } else if !tools.iter().any(|other| other.def.name == tool.def.name) && is_of_use(&tool, cx).await {
                 tools.push(tool);
             }
         }
@@ -164,6 +164,17 @@ impl Offer {
         }
     }
 
+    /// Takes back what was `called` and is of no use to the conversation any more.
+    pub(in crate::agent) async fn withdraw(&mut self, called: &[String], cx: &ToolContext<'_>) {
+        for name in called {
+            let Some(tool) = self.tool(name) else { continue };
+            if !is_of_use(tool, cx).await {
+                self.tools.retain(|tool| tool.def.name != *name);
+                self.defs.retain(|def| def.name != *name);
+            }
+        }
+    }
+
     /// The answer to a call that looks for tools; `None` for every other call. What is found is offered from the next turn on.
     pub(in crate::agent) async fn find(&mut self, call: &ToolCall, finder: &Finder) -> Option<ToolOutput> {
         if !self.finds || call.name != FIND_TOOLS {
@@ -190,6 +201,14 @@ impl Offer {
         let short = |text: &str| text.chars().take(DESCRIPTION_CHARS).collect::<String>();
         let listed = found.iter().map(|def| json!({"name": def.name, "description": short(&def.description)}));
         Some(ToolOutput::ok(json!({"tools": listed.collect::<Value>(), "note": note}).to_string()))
+    }
+}
+
+/// Whether the conversation has a use for `tool` now.
+async fn is_of_use(tool: &OfferedTool, cx: &ToolContext<'_>) -> bool {
+    match &tool.only_if {
+        Some(only_if) => only_if.0.holds(cx).await,
+        None => true,
     }
 }
 

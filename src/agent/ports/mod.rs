@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod audit;
+pub mod calls;
 pub mod chats;
 pub mod checkpoints;
 pub mod clock;
@@ -31,6 +32,7 @@ pub mod signals;
 pub mod store;
 pub mod store_error;
 pub mod summaries;
+pub mod titles;
 pub mod tools;
 pub mod usage;
 pub mod workspace;

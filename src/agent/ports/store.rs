@@ -7,13 +7,13 @@ use async_trait::async_trait;
 
 use super::quotas::{OverQuota, Quotas, Whose};
 use super::store_error::StoreError;
-use super::summaries::{HistoryBound, KeptSummary};
+use super::summaries::{HistoryBound, Past};
 use crate::chat::approval::Decision;
 use crate::chat::caller::Owner;
 use crate::chat::clarification::Clarification;
 use crate::chat::ids::{ApprovalId, ConversationId, PlanId, RunId};
 use crate::chat::input::{Ask, ClientMessage, Parent};
-use crate::chat::message::{AssistantMessage, Message, UserMessage};
+use crate::chat::message::{AssistantMessage, UserMessage};
 use crate::chat::origin::CallOrigin;
 use crate::chat::place::{Place, PlaceUpdate};
 use crate::chat::run::{CancelledBy, RunRecord, RunState};
@@ -243,11 +243,8 @@ pub enum Begun {
 /// The state with which a run begins.
 #[derive(Debug, Clone)]
 pub struct RunStart {
-    /// The summary of what lies before the history, where that was left out.
-    pub summary: Option<KeptSummary>,
-    /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair.
-    /// Of a run that fits only in part its question is there, and its newest turns.
-    pub history: Vec<Message>,
+    /// What it reads of what was said before it.
+    pub past: Past,
     /// The message that was committed.
     pub message: UserMessage,
     /// Calls of an earlier run that were left to the client, again, and what it says came of them: committed behind the
@@ -275,8 +272,7 @@ impl RunStart {
     /// The beginning with nothing but a message.
     pub fn of_message(message: UserMessage) -> Self {
         Self {
-            summary: None,
-            history: Vec::new(),
+            past: Past::default(),
             message,
             answered: None,
             decided: None,

@@ -33,11 +33,48 @@ pub trait SummaryStore: Send + Sync {
     /// When it could not be read.
     async fn unsummarised(&self, run: RunId, keep: Keep) -> Result<Option<Unsummarised>, StoreError>;
 
+    /// What `run`, which has begun, reads now of what was said before it.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn past(&self, run: RunId, bound: HistoryBound) -> Result<Past, StoreError>;
+
     /// Keeps a summary of everything up to and including the run `upto`, on its branch.
     ///
     /// # Errors
     /// When it could not be committed.
     async fn keep_summary(&self, upto: RunId, summary: &NewSummary) -> Result<(), StoreError>;
+}
+
+/// Has summarised what a run does not read.
+#[async_trait]
+pub trait CatchUp: Send + Sync {
+    /// What the run reads then; `None` where that is unknown. Dropping the future gives up nothing but the waiting.
+    async fn past(&self) -> Option<Past>;
+}
+
+/// What a run reads of what was said before it.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    /// The summary of what lies before the history, where that was left out.
+    pub summary: Option<KeptSummary>,
+    /// The newest earlier messages that fit, oldest first; begins with a user message and holds no half of a tool pair.
+    /// Of a run that fits only in part its question is there, and its newest turns.
+    pub history: Vec<Message>,
+    /// How much both come to.
+    pub extent: Extent,
+}
+
+/// How much of what was said before it a run knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// It reads all of it.
+    #[default]
+    Whole,
+    /// A summary stands for what it does not read.
+    Summarised,
+    /// Of something it reads neither the words nor a summary.
+    Partial,
 }
 
 /// How much of a conversation a run reads.

@@ -43,6 +43,13 @@ pub trait ToolExecutor: Send + Sync {
     fn sourced(&self, source: &str) -> Vec<OfferedTool>;
 }
 
+/// What a tool needs of a conversation to be offered there.
+#[async_trait]
+pub trait Condition: Send + Sync {
+    /// Whether it is so now.
+    async fn holds(&self, cx: &ToolContext<'_>) -> bool;
+}
+
 /// A tool as a profile offers it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
@@ -58,6 +65,24 @@ pub struct OfferedTool {
     pub operation: Option<Arc<OperationRule>>,
     /// Questions that it answers, by which it is found among many.
     pub samples: Vec<String>,
+    /// What its conversation has to be like; `None`: as it may be.
+    pub only_if: Option<OnlyIf>,
+}
+
+/// A condition, which is equal to itself alone.
+#[derive(Clone)]
+pub struct OnlyIf(pub Arc<dyn Condition>);
+
+impl PartialEq for OnlyIf {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for OnlyIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnlyIf")
+    }
 }
 
 /// Where and for whom a call runs.

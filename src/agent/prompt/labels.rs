@@ -28,7 +28,7 @@ pub const LABEL_INSTRUCTIONS: &str = "You give conversations between a user and 
 
 /// The call for labels of a conversation by `model`.
 pub fn labelling(model: &ModelChoice, messages: &[Message]) -> OneCall {
-    let transcript = transcript(None, messages, BYTES);
+    let transcript = transcript(messages, BYTES);
     let request = format!("The transcript:\n\n{FENCE}\n{transcript}{FENCE}\n\nNow give it its title.");
     OneCall::new(model, LABEL_INSTRUCTIONS, request)
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::one_call::OneCall;
-use crate::agent::ports::summaries::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER, Unsummarised};
+use crate::agent::ports::summaries::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER};
 use crate::chat::fit::fit_json;
 use crate::chat::message::{AssistantPart, Message};
 use crate::chat::model::ModelChoice;
@@ -21,22 +21,48 @@ const MESSAGE_BYTES: usize = 16 << 10;
 /// The line that begins and ends the transcript.
 pub(super) const FENCE: &str = "```";
 
-/// The call for a summary of `what` by `model`. At most about `max_bytes` of the transcript are sent, the newest.
-pub fn summarising(model: &ModelChoice, what: &Unsummarised, max_bytes: usize) -> OneCall {
-    OneCall::new(model, SUMMARY_INSTRUCTIONS, request(what, max_bytes))
+/// 16 KiB of a transcript fit every model beside its instructions, however little of a conversation others may read.
+const PART_BYTES: usize = 16 << 10;
+
+/// `messages` in parts of at most about `max_bytes` of a transcript, each of at least one message.
+pub fn parts(messages: &[Message], max_bytes: usize) -> Vec<&[Message]> {
+    let most = match max_bytes {
+        0 => usize::MAX,
+        bytes => bytes.max(PART_BYTES),
+    };
+    let (mut parts, mut begins, mut bytes) = (Vec::new(), 0, 0_usize);
+    for (at, message) in messages.iter().enumerate() {
+        let more = rendered(message).len();
+        bytes = bytes.saturating_add(more);
+        if bytes > most && at > begins {
+            parts.push(&messages[begins..at]);
+            (begins, bytes) = (at, more);
+        }
+    }
+    if begins < messages.len() {
+        parts.push(&messages[begins..]);
+    }
+    parts
+}
+
+/// The call by `model` for a summary of `messages`, which goes on from the summary of what was `before` them.
+pub fn summarising(model: &ModelChoice, before: Option<&str>, messages: &[Message]) -> OneCall {
+    OneCall::new(model, SUMMARY_INSTRUCTIONS, request(before, messages))
 }
 
 /// The request for a summary: the summary so far, then the messages after it.
-fn request(what: &Unsummarised, max_bytes: usize) -> String {
-    let transcript = transcript(what.before.as_deref(), &what.messages, max_bytes);
+fn request(before: Option<&str>, messages: &[Message]) -> String {
+    let before = before.map(|before| entry(SUMMARY_BEFORE, before));
+    let transcript: String = before.into_iter().chain(messages.iter().map(rendered)).collect();
+    // A fence inside must not end ours.
+    let transcript = transcript.replace(FENCE, "'''");
     format!("The transcript:\n\n{FENCE}\n{transcript}{FENCE}\n\nNow write the summary of all of it.")
 }
 
 /// A conversation as text for a model, for a fence: at most about `max_bytes` of it, the newest.
-pub(super) fn transcript(before: Option<&str>, messages: &[Message], max_bytes: usize) -> String {
+pub(super) fn transcript(messages: &[Message], max_bytes: usize) -> String {
     let mut entries: Vec<String> = messages.iter().map(rendered).collect();
     let mut budget = max_bytes;
-    // The summary so far, if there is one, covers the oldest; what does not fit here is lost to the next one.
     let fits = entries.iter().rev().take_while(|text| {
         let left = budget.checked_sub(text.len());
         budget = left.unwrap_or_default();
@@ -45,9 +71,6 @@ pub(super) fn transcript(before: Option<&str>, messages: &[Message], max_bytes: 
     let kept = fits.count().max(1).min(entries.len());
     let left_out = entries.len() - kept;
     let mut transcript = String::new();
-    if let Some(before) = before {
-        transcript.push_str(&entry(SUMMARY_BEFORE, before));
-    }
     if left_out > 0 {
         let _ = writeln!(transcript, "({left_out} messages are left out here)");
     }
@@ -116,7 +139,7 @@ mod tests {
     use super::*;
     use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
     use crate::chat::fate::CallFate;
-    use crate::chat::ids::{RunId, ToolCallId};
+    use crate::chat::ids::ToolCallId;
     use crate::chat::message::{AssistantMessage, ModelOrigin, UserMessage};
     use crate::chat::model::Effort;
     use crate::chat::stream::{FinishReason, StreamEvent};
@@ -136,10 +159,6 @@ mod tests {
 
     fn text(text: &str) -> AssistantPart {
         AssistantPart::Text { text: text.into(), replay: None }
-    }
-
-    fn what(before: Option<&str>, messages: Vec<Message>) -> Unsummarised {
-        Unsummarised { before: before.map(str::to_owned), stands_for: 0, messages, upto: RunId::fresh() }
     }
 
     #[test]
@@ -171,16 +190,30 @@ mod tests {
              Assistant: It is low.\n```\n\nNow write the summary of all of it.",
             "x".repeat(1024)
         );
-        assert_eq!(request(&what(Some("Ann asked."), messages), 100_000), expected);
+        assert_eq!(request(Some("Ann asked."), &messages), expected);
     }
 
     #[test]
-    fn the_transcript_is_bounded_newest_first() {
+    fn the_transcript_of_labels_is_bounded_newest_first() {
         let messages = vec![user("one"), user("two"), user("three")];
-        let text = request(&what(None, messages.clone()), 23);
-        assert!(text.contains("```\n(1 messages are left out here)\nUser: two\nUser: three\n```"), "{text}");
-        let text = request(&what(None, messages), 0);
-        assert!(text.contains("User: three") && !text.contains("User: two"), "one is always there: {text}");
+        let text = transcript(&messages, 23);
+        assert_eq!(text, "(1 messages are left out here)\nUser: two\nUser: three\n");
+        assert!(transcript(&messages, 0).contains("User: three"), "one is always there");
+    }
+
+    #[test]
+    fn a_summary_is_made_in_parts_and_no_message_falls_between() {
+        let third = "x".repeat(PART_BYTES / 3);
+        let messages: Vec<Message> = (0..7).map(|nth| user(&format!("{nth}{third}"))).collect();
+        let lengths =
+            |messages: &[Message], most| parts(messages, most).iter().map(|part| part.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(&messages, 1), [2, 2, 2, 1], "as much as fits any model");
+        assert_eq!(lengths(&messages, 3 * PART_BYTES), [7]);
+        assert_eq!(lengths(&messages, 0), [7], "no limit");
+        assert_eq!(lengths(&[], 1), [0; 0]);
+        let large = [user("small"), user(&"y".repeat(2 * PART_BYTES)), user("small")];
+        assert_eq!(lengths(&large, 1).iter().sum::<usize>(), 3);
+        assert_eq!(parts(&messages, 1).concat().len(), messages.len());
     }
 
     /// A model that says the same to everybody.
@@ -214,7 +247,7 @@ mod tests {
         ];
         let model = ModelChoice { effort: Some(Effort::Max), ..ModelChoice::from_model(origin(), Some(9999)) };
         for (events, expected, reason) in rows {
-            let mut summarising = summarising(&model, &what(None, vec![user("hi")]), 1000);
+            let mut summarising = summarising(&model, None, &[user("hi")]);
             let summary = summarising.make(&Says(events)).await;
             assert_eq!(summary.ok().as_deref(), expected, "{reason}");
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::messages::Messages;
 use crate::agent::offer::profile::{ContextBudget, Profile};
 use crate::agent::ports::store::{Left, RunStart, StateLeft};
+use crate::agent::ports::summaries::Past;
 use crate::agent::recap::Mentions;
 use crate::bounded::json;
 use crate::chat::clarification::Clarification;
@@ -19,6 +20,8 @@ pub(super) struct About {
     /// What results told of; `None` where the profile wants no recap.
     mentions: Option<Mentions>,
     budget: Option<ContextBudget>,
+    /// The estimated tokens of the message.
+    asked: u64,
     usage: Option<ContextUsage>,
     recap: Option<Recap>,
     /// What was said and asked before this run.
@@ -34,16 +37,8 @@ pub(super) struct About {
 impl About {
     /// That of a run that begins so at the place of `profile`.
     pub(super) fn new(start: &RunStart, profile: &Profile) -> Self {
-        let usage = profile.context.map(|budget| {
-            let summary = start.summary.as_ref();
-            let read = summary.map_or(0, |summary| tokens_of_text(&summary.text)) + tokens_of(&start.history);
-            ContextUsage {
-                tokens: read + tokens_of_text(&start.message.model_text()),
-                budget: budget.tokens,
-                near_percent: budget.near_percent,
-                summary: summary.and_then(|summary| summary.figures.clone()),
-            }
-        });
+        let asked = tokens_of_text(&start.message.model_text());
+        let usage = profile.context.map(|budget| usage(budget, &start.past, asked));
         let mut mentions = profile.recap.clone().map(Mentions::of_kinds);
         let answered = start.answered.iter().flat_map(|(_, results)| results);
         for result in answered.filter(|result| result.fate == CallFate::Done) {
@@ -55,6 +50,7 @@ impl About {
             context_type: profile.context_type.clone(),
             mentions,
             budget: profile.context,
+            asked,
             usage,
             recap: None,
             clarification: start.clarification.clone(),
@@ -68,6 +64,11 @@ impl About {
     pub(super) fn enter(&mut self, profile: &Profile) {
         self.context_type.clone_from(&profile.context_type);
         self.may_ask = profile.clarify.is_some();
+    }
+
+    /// It reads another past from now on.
+    pub(super) fn remember(&mut self, past: &Past) {
+        self.usage = self.budget.map(|budget| usage(budget, past, self.asked));
     }
 
     /// How much its model has read as it began, where that has a budget.
@@ -165,6 +166,18 @@ impl About {
             (None, Some(_) | None) => Left::Same,
         };
         StateLeft { recap: self.recap.as_ref(), context_usage: self.usage.as_ref(), names: &[], clarification }
+    }
+}
+
+/// How much of `budget` it takes to read `past` and a message of so many tokens.
+fn usage(budget: ContextBudget, past: &Past, asked: u64) -> ContextUsage {
+    let summary = past.summary.as_ref();
+    let read = summary.map_or(0, |summary| tokens_of_text(&summary.text)) + tokens_of(&past.history);
+    ContextUsage {
+        tokens: read + asked,
+        budget: budget.tokens,
+        near_percent: budget.near_percent,
+        summary: summary.and_then(|summary| summary.figures.clone()),
     }
 }
 

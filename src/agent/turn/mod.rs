@@ -26,6 +26,7 @@ mod part;
 mod pending;
 mod plans;
 mod prepare;
+pub mod recall;
 mod repeats;
 pub mod run;
 mod speech;

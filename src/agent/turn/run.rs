@@ -15,6 +15,7 @@ use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
 use super::pending::{Maker, Resuming};
+use super::recall::Recall;
 use super::state::{Open, Transcript};
 use super::steps::Leave;
 use super::stop::{Stop, StopReason};
@@ -63,6 +64,8 @@ pub struct Run {
     pub recap: Option<Recap>,
     /// Tools that its client runs itself.
     pub client_tools: Vec<Arc<ToolDef>>,
+    /// What it does about what it does not read of the past.
+    pub recall: Recall,
     /// History, message and screen state, as the store gave them.
     pub start: RunStart,
 }
@@ -112,10 +115,15 @@ impl Agent {
                 events.emit(AgentEvent::State(Box::new(StateEvent::RecapBefore(recap))));
             }
             let mut profile = run.profile.clone();
-            let mut held = None;
+            let (mut held, mut unread) = (None, Some(run.recall));
             let ended = loop {
                 let here = (&cx, transcript.messages.question());
                 if let Err(ended) = self.enter_workspace(&profile, here, &mut held, (events, stop)).await {
+                    break Err(ended);
+                }
+                if let Some(recall) = unread.take()
+                    && let Err(ended) = recall.wait(&mut transcript, (events, stop, deadline)).await
+                {
                     break Err(ended);
                 }
                 let turns = Turns {
@@ -224,7 +232,7 @@ impl Turns<'_> {
         }
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
-        let offer = Offer::prepare(self.profile, (self.cx.caller, self.client_tools), executor, finder, wanted).await;
+        let offer = Offer::prepare(self.profile, (&self.cx, self.client_tools), executor, finder, wanted).await;
         let mut offer = offer.with_own(self.own_tools());
         if let Some(resuming) = resuming {
             let is_elsewhere = resuming.maker == Maker::Elsewhere;
@@ -260,6 +268,9 @@ impl Turns<'_> {
 
             if answer.message.calls().next().is_some() {
                 transcript.ledger.count_tool_calls(answer.message.calls().count());
+                let called = answer.message.calls().map(|call| call.name.clone());
+                let called: Vec<String> =
+                    called.filter(|name| offer.tool(name).is_some_and(|tool| tool.only_if.is_some())).collect();
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
                 if max_calls != 0 && transcript.ledger.used().tool_calls > max_calls {
@@ -276,6 +287,7 @@ impl Turns<'_> {
                 // Also what stood behind the first call.
                 self.end_speech(transcript).await;
                 within(span, self.run_calls(transcript, &mut offer, Leave::Needed)).await?;
+                offer.withdraw(&called, &self.cx).await;
                 transcript.settle("stop", self.now_ms());
                 if transcript.pending.is_for_a_person() || !transcript.pending.left.is_empty() {
                     return Ok(Flow::Done);

@@ -268,6 +268,7 @@ impl<'a> Extras<'a> {
                 moves_to: moves.as_ref().map(|moves| moves.to.clone()),
                 operation: self.operation.map(|(_, rule)| Arc::new(rule)),
                 samples: self.samples,
+                only_if: None,
             },
             declared: Declared {
                 arguments: arguments.with_rules(Rules(rules.collect())),

@@ -179,7 +179,7 @@ fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, probl
     };
     for ToolEntry { name, description, input_schema } in entries {
         // A file may have texts for tools that are not built in: no profile can list those.
-        let BuiltIn { policy, effect, is_on, in_workspace: _ } = (known.built_in)(&name).unwrap_or_default();
+        let BuiltIn { policy, effect, is_on, in_workspace: _, only_if } = (known.built_in)(&name).unwrap_or_default();
         if !is_on {
             continue;
         }
@@ -190,7 +190,7 @@ fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, probl
             problems.push(Problem::new(path, format!("{name}: input_schema must have the type \"object\"")));
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
-        let tool = OfferedTool { def, policy, effect, moves_to: None, operation: None, samples: Vec::new() };
+        let tool = OfferedTool { def, policy, effect, moves_to: None, operation: None, samples: Vec::new(), only_if };
         tools.offered.insert(name, tool);
     }
 }

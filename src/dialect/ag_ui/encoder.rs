@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use serde_json::Value;
 
-use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use super::super::directive::DirectiveBody;
 use super::super::operation::OperationBody;
 use super::super::plans::{Plans, Standing};
@@ -394,6 +394,12 @@ impl Encoder for AgUiEncoder {
                 if let Some(body) = StateBody::of_event(event) {
                     self.write(&Event::Custom { name: event.name(), value: Custom::State(body) }, out);
                 }
+            }
+            AgentEvent::Summarising => {
+                self.write(&Event::Custom { name: "summary", value: Custom::Summary(SummaryBody::START) }, out);
+            }
+            AgentEvent::Summarised => {
+                self.write(&Event::Custom { name: "summary", value: Custom::Summary(SummaryBody::END) }, out);
             }
             AgentEvent::LimitReached | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
             AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. } => self.end_well(out),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody};
+use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::state::{ClarificationBody, ContextUsageBody, RecapBody};
@@ -208,7 +208,7 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 21] = [
+pub const EVENTS: [Described; 22] = [
     described(
         "place_changed",
         "The conversation is somewhere else: by its request, first, or by a tool.",
@@ -223,6 +223,11 @@ pub const EVENTS: [Described; 21] = [
         "checkpoint",
         "The files of the workspace were kept, before anything touches them; only of profiles that work on files.",
         "CheckpointKept",
+    ),
+    described(
+        "summary",
+        "Not all that was said before fits the model: a summary stands for the rest, and is waited for where there is none yet; a pair, before the first turn.",
+        "SummaryPhase",
     ),
     described("message_start", "A model call begins.", "MessageStart"),
     described(
@@ -270,6 +275,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<PlaceChangeBody>(&mut all);
     add::<ContextUsageBody>(&mut all);
     add::<CheckpointKept>(&mut all);
+    add::<SummaryBody>(&mut all);
     add::<MessageStart>(&mut all);
     add::<ClarificationBody>(&mut all);
     add::<ContentChunk>(&mut all);

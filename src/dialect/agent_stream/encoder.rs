@@ -240,6 +240,7 @@ impl Encoder for AgentStreamEncoder {
                 return;
             }
             AgentEvent::State(event) => return self.tell_state(event, out),
+            AgentEvent::Summarising | AgentEvent::Summarised => return,
             // To these clients such a turn has never begun.
             AgentEvent::Failed(failure) if is_of_context(failure.code) => {}
             _ => self.begin(out),
@@ -271,6 +272,8 @@ impl Encoder for AgentStreamEncoder {
             }
             AgentEvent::PlaceChanged { by: Mover::Request, .. }
             | AgentEvent::State(_)
+            | AgentEvent::Summarising
+            | AgentEvent::Summarised
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::ThinkingDelta { .. }
             | AgentEvent::ToolCallStarted { .. }

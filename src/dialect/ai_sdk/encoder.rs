@@ -357,7 +357,12 @@ impl Encoder for AiSdkEncoder {
                     self.standing(&standing, out);
                 }
             }
-            AgentEvent::RoundEnded | AgentEvent::LimitReached | AgentEvent::Diagnosed(_) | AgentEvent::Observed(_) => {}
+            AgentEvent::Summarising
+            | AgentEvent::Summarised
+            | AgentEvent::RoundEnded
+            | AgentEvent::LimitReached
+            | AgentEvent::Diagnosed(_)
+            | AgentEvent::Observed(_) => {}
             AgentEvent::Finished { usage } => {
                 self.settle(out);
                 self.ended(*usage, "stop", out);

@@ -232,6 +232,8 @@ impl Encoder for ChatMessageEncoder {
             | AgentEvent::Within(_)
             | AgentEvent::PlaceChanged { .. }
             | AgentEvent::State(_)
+            | AgentEvent::Summarising
+            | AgentEvent::Summarised
             | AgentEvent::RoundEnded
             | AgentEvent::Suggested(_)
             | AgentEvent::Diagnosed(_)

@@ -139,6 +139,8 @@ impl Encoder for ChatStreamEncoder {
             }
             AgentEvent::PlaceChanged { .. }
             | AgentEvent::State(_)
+            | AgentEvent::Summarising
+            | AgentEvent::Summarised
             | AgentEvent::LimitReached
             | AgentEvent::Observed(_)
             | AgentEvent::Directive(_)

@@ -97,6 +97,8 @@ impl Transcript {
             | AgentEvent::Payload(_)
             | AgentEvent::Plan(_)
             | AgentEvent::Within(_)
+            | AgentEvent::Summarising
+            | AgentEvent::Summarised
             | AgentEvent::RoundEnded
             | AgentEvent::LimitReached
             | AgentEvent::Suggested(_)

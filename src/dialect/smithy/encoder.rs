@@ -114,6 +114,11 @@ impl Encoder for SmithyEncoder {
     fn encode(&mut self, _id: Option<u64>, event: &AgentEvent, out: &mut BytesMut) {
         match event {
             AgentEvent::TurnStarted { .. } => self.tell_user(None, out),
+            AgentEvent::Summarising => {
+                self.tell_user(None, out);
+                write(out, &Frame::SummaryStart { dialog_id: &self.dialog });
+            }
+            AgentEvent::Summarised => write(out, &Frame::SummaryEnd { dialog_id: &self.dialog }),
             AgentEvent::TextDelta { text } => self.say(text, out),
             AgentEvent::ThinkingDelta { text } if !text.is_empty() => {
                 self.enter(Segment::Reasoning, out);

@@ -16,6 +16,13 @@ pub(super) enum Frame<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<&'a str>,
     },
+    /// A summary stands for what does not fit; it may be waited for.
+    SummaryStart {
+        dialog_id: &'a str,
+    },
+    SummaryEnd {
+        dialog_id: &'a str,
+    },
     /// A segment of the model's reasoning begins.
     ReasoningStart {
         dialog_id: &'a str,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{desk, dialog, no_such_dialog, unread};
+use crate::agent::ports::calls::ABOUT_THE_CONVERSATION;
 use crate::agent::ports::chats::ChatRun;
 use crate::agent::ports::checkpoints::{CheckpointKind, session_name};
 use crate::chat::caller::Owner;
@@ -222,7 +223,8 @@ pub(in crate::http) async fn result(
     let mut parts = Parts::of(&services, &caller.owner, &id);
     while let Some(runs) = parts.next().await? {
         let all = runs.iter().flat_map(|run| made(run).map(move |(call, result)| (run, call, result)));
-        if let Some((run, call, result)) = all.filter(|(_, call, _)| call.id.as_str() == wanted).last() {
+        let newest = all.filter(|(_, call, _)| call.id.as_str() == wanted || call.id.given() == wanted).last();
+        if let Some((run, call, result)) = newest {
             return Ok(Json(whole(run, call, result)));
         }
     }
@@ -277,12 +279,13 @@ fn answers(run: &ChatRun) -> impl Iterator<Item = &AssistantMessage> {
     })
 }
 
-/// The calls of a run with their results.
+/// The calls of a run with their results, but for those about the dialog itself.
 fn made(run: &ChatRun) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
-    run.messages.windows(2).flat_map(|pair| match pair {
+    let all = run.messages.windows(2).flat_map(|pair| match pair {
         [Message::Assistant(answer), Message::ToolResults(results)] => answer.calls().zip(results).collect(),
         _ => Vec::new(),
-    })
+    });
+    all.filter(|(call, _)| !ABOUT_THE_CONVERSATION.contains(&call.name.as_str()))
 }
 
 fn head(run: &ChatRun, call: &ToolCall, result: &ToolResult) -> ResultHead {

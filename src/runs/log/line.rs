@@ -144,6 +144,8 @@ pub(super) enum Line<'a> {
         #[serde(borrow)]
         event: Box<Line<'a>>,
     },
+    Summarising,
+    Summarised,
     RoundEnded,
     LimitReached,
     #[serde(borrow)]

@@ -131,6 +131,8 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::Within(within) => {
                 Self::Within { origin: within.origin.value(), event: Box::new(Self::from(&within.event)) }
             }
+            AgentEvent::Summarising => Self::Summarising,
+            AgentEvent::Summarised => Self::Summarised,
             AgentEvent::RoundEnded => Self::RoundEnded,
             AgentEvent::LimitReached => Self::LimitReached,
             AgentEvent::Suggested(suggestions) => Self::Suggested(SuggestionsLine::from_suggestions(suggestions)),
@@ -244,6 +246,8 @@ impl TryFrom<Line<'_>> for AgentEvent {
                 let (origin, event) = (CallOrigin::of_value(&origin), Self::try_from(*event)?);
                 Self::Within(Box::new(Within { origin, event }))
             }
+            Line::Summarising => Self::Summarising,
+            Line::Summarised => Self::Summarised,
             Line::RoundEnded => Self::RoundEnded,
             Line::LimitReached => Self::LimitReached,
             Line::Suggested(suggestions) => Self::Suggested(suggestions.into_suggestions()),

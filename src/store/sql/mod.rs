@@ -21,6 +21,7 @@ mod runs;
 mod schedules;
 mod seen;
 mod signals;
+mod titles;
 mod usage;
 mod views;
 

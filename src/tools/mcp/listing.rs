@@ -140,8 +140,15 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
     };
     let def = ToolDef { name: name(server, &tool.name), description: description.to_owned(), input_schema };
     let policy = Policy { roles: config.roles.clone(), consent };
-    let offered =
-        OfferedTool { def: Arc::new(def), policy, effect, moves_to: None, operation: None, samples: Vec::new() };
+    let offered = OfferedTool {
+        def: Arc::new(def),
+        policy,
+        effect,
+        moves_to: None,
+        operation: None,
+        samples: Vec::new(),
+        only_if: None,
+    };
     let source = format!("mcp {server} {}", digest_of(tool));
     Ok(Listed { name: tool.name.clone().into_owned(), source, offered, schema, effect })
 }

@@ -1,11 +1,16 @@
-//! A conversation that outgrows its history: its older part is summarised behind the scenes.
+//! A conversation that outgrows its history: its older part is summarised behind the scenes, and a run that begins before
+//! that is done waits for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Response;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::said;
-use crate::support::model::{Scripted, calls, says, turn};
+use crate::support::frames::{self, Frame, read_until};
+use crate::support::model::{Script, Scripted, calls, says, turn};
 use crate::support::upstream::Answer;
 
 const HISTORY: (&str, &str) = ("LIMITS__HISTORY_BYTES", "4000");
@@ -39,6 +44,26 @@ async fn settled() {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
+/// Posts a message in the conversation `c`.
+async fn post(s: &Scripted, message: &str) -> Response {
+    s.app.post(&json!({"message": message, "context_type": "workflow", "conversation_id": "c"})).await
+}
+
+/// What a stream has told of summaries, and where its first turn begins.
+fn phases(frames: &[Frame]) -> Vec<&str> {
+    let told = frames.iter().filter_map(|frame| match frame.event.as_str() {
+        "summary" => frame.data["phase"].as_str(),
+        "message_start" => Some("turn"),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// An answer that stays silent until somebody opens the gate.
+fn gated(gate: &Arc<Notify>, script: Script) -> Answer {
+    Answer::ok("text/event-stream", Vec::new()).gated(gate, script.bytes())
+}
+
 #[tokio::test]
 async fn what_no_longer_fits_is_summarised_and_the_next_run_begins_with_that() {
     let mut answers = runs();
@@ -46,7 +71,8 @@ async fn what_no_longer_fits_is_summarised_and_the_next_run_begins_with_that() {
     answers.push(says("As I said.").answer());
     let s = Scripted::with(&[HISTORY], answers).await;
     for nth in 0..3 {
-        s.app.say("c", &format!("question {nth}")).await;
+        let told = s.app.say("c", &format!("question {nth}")).await;
+        assert_eq!(phases(&told), ["turn", "turn"], "all of it fits");
     }
     let requests = asked(&s, 7).await;
     let about = text(&requests[6][1]);
@@ -57,7 +83,8 @@ async fn what_no_longer_fits_is_summarised_and_the_next_run_begins_with_that() {
     assert_eq!(request.get("tools"), None, "nothing can be called");
     settled().await;
 
-    s.app.say("c", "And now?").await;
+    let told = s.app.say("c", "And now?").await;
+    assert_eq!(phases(&told), ["start", "end", "turn"], "a summary that is there is told too");
     let last = s.last_asked();
     let first = text(&last[1]);
     assert!(first.contains("Ada asked about triggers: there are four."), "{first}");
@@ -74,8 +101,29 @@ async fn what_no_longer_fits_is_summarised_and_the_next_run_begins_with_that() {
 }
 
 #[tokio::test]
-async fn a_summary_that_failed_is_made_after_the_next_run() {
+async fn a_summary_that_failed_is_made_before_the_next_run() {
     let mut answers = runs();
+    answers.push(turn().breaks().answer());
+    answers.push(says("The summary.").answer());
+    answers.push(says("Go on.").answer());
+    let s = Scripted::with(&[HISTORY, ("LLM__RETRY__ATTEMPTS", "1")], answers).await;
+    for nth in 0..3 {
+        s.app.say("c", &format!("question {nth}")).await;
+    }
+    asked(&s, 7).await;
+    settled().await;
+    let told = s.app.say("c", "More").await;
+    assert_eq!(phases(&told), ["start", "end", "turn"]);
+    let requests = asked(&s, 9).await;
+    assert!(text(&requests[7][1]).contains("User: question 0\n"));
+    assert!(!text(&requests[7][1]).contains("More"), "the new message is not old");
+    assert!(text(&requests[8][1]).contains("The summary."));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_a_summary_that_cannot_be_had() {
+    let mut answers = runs();
+    answers.push(turn().breaks().answer());
     answers.push(turn().breaks().answer());
     answers.push(says("Go on.").answer());
     answers.push(says("The summary.").answer());
@@ -86,13 +134,68 @@ async fn a_summary_that_failed_is_made_after_the_next_run() {
     }
     asked(&s, 7).await;
     settled().await;
-    s.app.say("c", "More").await;
-    let requests = asked(&s, 9).await;
-    assert!(!text(&requests[7][1]).contains("Summary of"), "there is none yet");
-    assert!(text(&requests[8][1]).contains("User: question 0\n"));
+    let told = s.app.say("c", "More").await;
+    assert_eq!(phases(&told), ["start", "end", "turn"]);
+    let requests = asked(&s, 10).await;
+    let answering = &requests[8];
+    assert!(text(&answering[1]).contains("is left out here"), "there is none: {answering:?}");
+    assert_eq!(text(answering.last().unwrap()), "More");
+    assert!(text(&requests[9][1]).contains("User: question 0\n"), "it is tried again behind the run");
     settled().await;
     s.app.say("c", "Well?").await;
     assert!(text(&s.last_asked()[1]).contains("The summary."));
+}
+
+#[tokio::test]
+async fn a_run_waits_for_the_summary_that_is_being_made_and_it_is_made_once() {
+    let gate = Arc::new(Notify::new());
+    let mut answers = runs();
+    answers.push(gated(&gate, says("The summary.")));
+    answers.push(says("Go on.").answer());
+    let s = Scripted::with(&[HISTORY], answers).await;
+    for nth in 0..3 {
+        s.app.say("c", &format!("question {nth}")).await;
+    }
+    asked(&s, 7).await;
+    let mut response = post(&s, "More").await;
+    let begun = read_until(&mut response, "\"phase\":\"start\"").await;
+    assert!(!begun.contains("message_start"), "{begun}");
+    gate.notify_one();
+    let rest = response.text().await.unwrap();
+    let told = frames::parse(&format!("{begun}{rest}"));
+    assert_eq!(phases(&told), ["start", "end", "turn"]);
+    assert!(text(&s.last_asked()[1]).contains("The summary."));
+    assert_eq!(s.asked().len(), 8, "nobody has asked for a second one");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_summary_can_be_cancelled_and_the_next_one_has_it() {
+    let gate = Arc::new(Notify::new());
+    let mut answers = runs();
+    answers.push(turn().breaks().answer());
+    answers.push(gated(&gate, says("The summary.")));
+    answers.push(says("Go on.").answer());
+    let s = Scripted::with(&[HISTORY, ("LLM__RETRY__ATTEMPTS", "1")], answers).await;
+    for nth in 0..3 {
+        s.app.say("c", &format!("question {nth}")).await;
+    }
+    asked(&s, 7).await;
+    settled().await;
+    let mut response = post(&s, "More").await;
+    let run = response.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let begun = read_until(&mut response, "\"phase\":\"start\"").await;
+    asked(&s, 8).await;
+    let url = s.app.url(&format!("/v1/agent/runs/{run}/cancel"));
+    let cancelled = s.app.http.post(url).bearer_auth(&s.app.token).json(&json!({})).send().await.unwrap();
+    assert_eq!(cancelled.json::<Value>().await.unwrap()["state"], "cancelled");
+    let told = frames::parse(&format!("{begun}{}", response.text().await.unwrap()));
+    assert_eq!(phases(&told), ["start", "end"], "no model has answered");
+    assert_eq!(told.last().unwrap().data["code"], "cancelled");
+
+    gate.notify_one();
+    s.app.say("c", "Well?").await;
+    assert!(text(&s.last_asked()[1]).contains("The summary."), "what was begun is of use");
+    assert_eq!(s.asked().len(), 9);
 }
 
 #[tokio::test]
@@ -104,7 +207,9 @@ async fn nobody_summarises_where_that_is_off() {
         s.app.say("c", &format!("question {nth}")).await;
     }
     settled().await;
-    s.app.say("c", "And now?").await;
+    let told = s.app.say("c", "And now?").await;
+    assert_eq!(phases(&told), ["turn"], "and nobody tells of it");
+    assert!(text(&s.last_asked()[1]).contains("is left out here"), "but the model: {:?}", s.last_asked());
     assert_eq!(s.asked().len(), 7, "one request too many would fail this test");
 }
 

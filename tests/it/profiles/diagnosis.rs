@@ -20,6 +20,7 @@ use switchboard::agent::ports::payloads::PayloadStore;
 use switchboard::agent::ports::plans::{OfRun, PlanCommits, TakenPlan, WaitingPlan, Waits};
 use switchboard::agent::ports::store::{ApprovedCall, Commit, DecidedCall, RunCommits, RunEnd, RunStart, TurnedDown};
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::agent::ports::summaries::Past;
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
 use switchboard::agent::prompt::fence::Fences;
@@ -27,6 +28,7 @@ use switchboard::agent::spend::budget::{Budget, Budgets};
 use switchboard::agent::spend::limits::{PlanLimits, RunLimits};
 use switchboard::agent::spend::prices::Prices;
 use switchboard::agent::turn::context::{Agent, Helpers};
+use switchboard::agent::turn::recall::Recall;
 use switchboard::agent::turn::run::Run;
 use switchboard::agent::turn::stop::Stop;
 use switchboard::chat::approval::Decision;
@@ -291,9 +293,9 @@ async fn told(
         may_pause: true,
         recap: None,
         client_tools: Vec::new(),
+        recall: Recall::Nothing,
         start: RunStart {
-            summary: None,
-            history,
+            past: Past { history, ..Past::default() },
             message: UserMessage::new("How many?"),
             answered: None,
             decided: None,

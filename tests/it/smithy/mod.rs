@@ -1,8 +1,10 @@
 //! `smithy`: `POST /api/chat` and `/api/dialogs`, as an editor's extension asks them.
 
 mod config;
+mod dialog;
 mod local;
 mod reader;
+mod summaries;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -23,11 +25,14 @@ struct Editor {
 
 impl Editor {
     async fn with(files: &[(&str, &str)], settings: &[(&str, &str)], turns: Vec<Script>) -> Self {
+        Self::asking(Upstream::script(turns.into_iter().map(Script::answer)).await, files, settings).await
+    }
+
+    async fn asking(model: Upstream, files: &[(&str, &str)], settings: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             std::fs::write(root.path().join(path), text).unwrap();
         }
-        let model = Upstream::script(turns.into_iter().map(Script::answer)).await;
         let path = root.path().to_str().unwrap().to_owned();
         let mut all = vec![("WORKSPACE__ROOT", path.as_str()), ("WORKSPACE__ROLE", ""), ("WORKSPACE__COMMANDS", "off")];
         all.extend(settings);

@@ -9,9 +9,11 @@ pub struct Event {
     pub body: Value,
 }
 
-/// What the extension knows; anything else it drops, so nothing else may come.
-const KINDS: [&str; 11] = [
+/// What the extension knows, and what it drops; nothing else may come.
+const KINDS: [&str; 13] = [
     "user",
+    "summary_start",
+    "summary_end",
     "chat_start",
     "chat",
     "chat_end",
@@ -45,6 +47,8 @@ pub fn read(stream: &str) -> Vec<Event> {
         match (open, kind) {
             (None, "chat_start") => open = Some("chat"),
             (None, "reasoning_start") => open = Some("reasoning"),
+            (None, "summary_start") => open = Some("summary"),
+            (Some("summary"), "summary_end") => open = None,
             (Some("chat"), "chat_end") | (Some("reasoning"), "reasoning_end") => open = None,
             (Some(segment), kind) => assert_eq!(segment, kind, "a segment is open: {stream}"),
             (None, kind) => assert!(!["chat", "reasoning"].contains(&kind), "no segment is open: {stream}"),

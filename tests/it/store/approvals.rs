@@ -174,9 +174,9 @@ pub async fn an_approval_begins_a_run_with_the_exact_call(database: &impl Databa
     assert_eq!((name.as_str(), given), ("close_ticket", ToolInput::Object(input())));
     assert_eq!(start.context, Some(screen()));
     let [calls, results] = tool_turn();
-    assert_eq!(start.history.len(), 3);
-    assert_same(&start.history[0], &user("Close it"));
-    assert_eq!(format!("{:?}", start.history[2]).len(), format!("{results:?}").len());
+    assert_eq!(start.past.history.len(), 3);
+    assert_same(&start.past.history[0], &user("Close it"));
+    assert_eq!(format!("{:?}", start.past.history[2]).len(), format!("{results:?}").len());
     drop(calls);
     let text = "[Decision on a waiting call: the user approved the call of close_ticket. It is made once, now, and its \
                 result follows; where no result follows it was not made.]";
@@ -206,9 +206,9 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
         let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
         assert!(start.decided.is_none() && start.answered.is_none(), "it is made once");
         assert_eq!(start.message, UserMessage::by(Author::Decision, AFTER_APPROVED_CALL));
-        assert_eq!(start.history.len(), 6, "{:#?}", start.history);
-        assert_same(&start.history[4], &made[0]);
-        assert_same(&start.history[5], &made[1]);
+        assert_eq!(start.past.history.len(), 6, "{:#?}", start.past.history);
+        assert_same(&start.past.history[4], &made[0]);
+        assert_same(&start.past.history[5], &made[1]);
         assert_eq!(store.find_run(&room.owner, again).await.unwrap().unwrap().continues, Some(asking));
         store.finish_run(again, said(1, &[answer("Done.")]), ended(RunState::Completed)).await.unwrap();
     }
@@ -280,7 +280,7 @@ pub async fn a_decision_that_does_not_begin_a_run_is_not_taken(database: &impl D
     complete(&*store, other).await;
     let (_, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
     assert!(start.decided.is_some());
-    assert_eq!(start.history.len(), 4, "what was said meanwhile is before it");
+    assert_eq!(start.past.history.len(), 4, "what was said meanwhile is before it");
 }
 
 pub async fn an_approved_call_that_was_not_made_waits_again(database: &impl Database) {
@@ -472,6 +472,6 @@ pub async fn a_decision_on_another_branch_is_told_there(database: &impl Database
     let (aside, _) = room.ask(&*store, &Ask::message("Something else"), Some(Parent::Root)).await.unwrap();
     store.finish_run(aside, said(1, &[answer("Yes")]), ended(RunState::Completed)).await.unwrap();
     let (_, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
-    let first = start.history.first();
+    let first = start.past.history.first();
     assert!(matches!(first, Some(Message::User(user)) if user.text == "Close it"), "{first:?}");
 }

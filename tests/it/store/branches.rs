@@ -2,7 +2,7 @@
 //! fit.
 
 use switchboard::agent::ports::store::{BeginError, CONTINUE_REQUEST, Question, RunStart};
-use switchboard::agent::ports::summaries::HistoryBound;
+use switchboard::agent::ports::summaries::{Extent, HistoryBound};
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::{Author, Message, UserMessage};
@@ -45,13 +45,13 @@ pub async fn an_edit_begins_a_branch_beside_what_was_said(database: &impl Databa
     let one = room.exchange(&*store, "one", &[answer("1")]).await;
     room.exchange(&*store, "two", &[answer("2")]).await;
     let (edit, start) = room.ask(&*store, &message("zwei"), after(one, 1)).await.unwrap();
-    assert_same(&start.history, &vec![user("one"), answer("1")]);
+    assert_same(&start.past.history, &vec![user("one"), answer("1")]);
     append(&*store, edit, 1, &[answer("II")]).await.unwrap();
     complete(&*store, edit).await;
     let newest = vec![user("one"), answer("1"), user("zwei"), answer("II")];
     assert_same(&room.history(&*store).await, &newest);
     let (_, start) = look(&*store, &room, &message("from scratch"), Some(Parent::Root)).await;
-    assert_same(&start.history, &Vec::<Message>::new());
+    assert_same(&start.past.history, &Vec::<Message>::new());
 }
 
 pub async fn a_message_of_another_conversation_is_none_to_go_on_from(database: &impl Database) {
@@ -87,7 +87,7 @@ pub async fn history_is_the_way_to_the_root(database: &impl Database) {
     ];
     for (seq, expected, reason) in rows {
         let (_, start) = look(&*store, &room, &message("next"), after(first, seq)).await;
-        assert_eq!(format!("{:#?}", start.history), format!("{expected:#?}"), "{reason}");
+        assert_eq!(format!("{:#?}", start.past.history), format!("{expected:#?}"), "{reason}");
     }
     // A long branch of many short ones, longer than any part of it that is read at once.
     let mut expected = vec![user("a")];
@@ -101,7 +101,7 @@ pub async fn history_is_the_way_to_the_root(database: &impl Database) {
         parent = after(run, 1);
     }
     let (_, start) = look(&*store, &room, &message("and?"), parent).await;
-    assert_same(&start.history, &expected);
+    assert_same(&start.past.history, &expected);
 }
 
 pub async fn a_question_that_is_asked_again_stands_beside_itself(database: &impl Database) {
@@ -119,11 +119,11 @@ pub async fn a_question_that_is_asked_again_stands_beside_itself(database: &impl
         (after(two, 2), "what the loop wrote is no question"),
     ] {
         let (_, start) = look(&*store, &room, &Ask::Again, parent).await;
-        assert_same(&start.history, &vec![user("one"), answer("1")]);
+        assert_same(&start.past.history, &vec![user("one"), answer("1")]);
         assert_eq!(start.message, question, "{reason}: with what was told with it");
     }
     let (_, start) = look(&*store, &room, &Ask::Again, after(one, 0)).await;
-    assert_same(&start.history, &Vec::<Message>::new());
+    assert_same(&start.past.history, &Vec::<Message>::new());
     assert_eq!(start.message, UserMessage::new("one"));
 }
 
@@ -144,7 +144,7 @@ pub async fn a_run_that_said_something_goes_on_after_it(database: &impl Database
         let (run, _) = room.ask(&*store, &message("tell me"), Some(Parent::Root)).await.unwrap();
         end_as(&*store, run, &[answer("half")], state).await;
         let (next, start) = go_on(&*store, &room, run).await.unwrap();
-        assert_same(&start.history, &vec![user("tell me"), answer("half")]);
+        assert_same(&start.past.history, &vec![user("tell me"), answer("half")]);
         assert_eq!(start.message, UserMessage::by(Author::Continuation, CONTINUE_REQUEST));
         assert_eq!(store.find_run(&room.owner, next).await.unwrap().unwrap().continues, Some(run));
         complete(&*store, next).await;
@@ -158,7 +158,7 @@ pub async fn a_run_that_said_nothing_is_asked_again(database: &impl Database) {
     let (run, _) = room.say(&*store, "two").await;
     end_as(&*store, run, &[], RunState::Failed).await;
     let (next, start) = go_on(&*store, &room, run).await.unwrap();
-    assert_same(&start.history, &vec![user("one"), answer("1")]);
+    assert_same(&start.past.history, &vec![user("one"), answer("1")]);
     assert_eq!(start.message, UserMessage::new("two"));
     assert_eq!(store.find_run(&room.owner, next).await.unwrap().unwrap().continues, Some(run));
 }
@@ -211,19 +211,22 @@ pub async fn a_summary_stands_for_what_does_not_fit(database: &impl Database) {
         start
     };
     let room_for_three = 3_500;
-    assert_eq!(see(room_for_three).await.summary, None, "there is none");
+    let start = see(room_for_three).await;
+    assert_eq!((start.past.summary, start.past.extent), (None, Extent::Partial), "there is none");
     summarise(database, runs[0], "the first").await;
     summarise(database, runs[1], "the first two").await;
     let start = see(0).await;
-    assert_eq!(start.summary, None, "everything fits");
-    assert_same(&start.history, &said(0));
+    assert_eq!((&start.past.summary, start.past.extent), (&None, Extent::Whole), "everything fits");
+    assert_same(&start.past.history, &said(0));
     let start = see(room_for_three).await;
     assert_eq!(words(&start), Some("the first two"), "the newest of what was left out");
-    assert_same(&start.history, &said(3));
+    assert_eq!(start.past.extent, Extent::Partial, "the third is in neither");
+    assert_same(&start.past.history, &said(3));
     summarise(database, runs[3], "the first four").await;
     let start = see(room_for_three).await;
     assert_eq!(words(&start), Some("the first four"), "one that overlaps");
-    assert_same(&start.history, &said(4));
+    assert_eq!(start.past.extent, Extent::Summarised);
+    assert_same(&start.past.history, &said(4));
 }
 
 pub async fn a_summary_of_another_branch_is_not_told(database: &impl Database) {
@@ -237,5 +240,5 @@ pub async fn a_summary_of_another_branch_is_not_told(database: &impl Database) {
     append(&*store, run, 1, &[answer("e")]).await.unwrap();
     complete(&*store, run).await;
     let (_, start) = room.say_within(&*store, "next", 10).await;
-    assert_eq!(start.summary, None, "neither is of this branch alone");
+    assert_eq!(start.past.summary, None, "neither is of this branch alone");
 }

@@ -60,7 +60,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     let store = database.open(ManualClock::new()).await;
     let (run, start) = told(&*store, &room, &results(&left)).await.unwrap();
     assert_eq!(start.message, UserMessage::by(Author::ClientResults, CLIENT_RESULTS));
-    assert_eq!(start.history.len(), 3, "the calls with what stood for their results come before");
+    assert_eq!(start.past.history.len(), 3, "the calls with what stood for their results come before");
     let (message, told) = start.answered.unwrap();
     let again: Vec<ToolCall> = message.calls().cloned().collect();
     let of = |calls: &[ToolCall]| calls.iter().map(|c| (c.name.clone(), c.input.clone())).collect::<Vec<_>>();
@@ -75,7 +75,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     let rest = Commit { first_entry: 3, ..said(4, &[]) };
     store.finish_run(run, rest, ended(RunState::Completed)).await.unwrap();
     let (_, start) = room.say(&*store, "Thanks").await;
-    let [.., question, calls, answers, words] = &start.history[..] else { panic!("{start:#?}") };
+    let [.., question, calls, answers, words] = &start.past.history[..] else { panic!("{start:#?}") };
     assert_same(question, &Message::User(UserMessage::by(Author::ClientResults, CLIENT_RESULTS)));
     assert_same(&[calls, answers], &[&Message::Assistant(message), &Message::ToolResults(told)]);
     assert_same(words, &answer("In Berlin."));
@@ -115,7 +115,7 @@ pub async fn results_are_taken_once_and_only_of_the_newest_run(database: &impl D
     let room = Room::at("acme/ann/c3");
     let (_, left) = asked(&*store, &room).await;
     let (run, start) = room.say(&*store, "Never mind").await;
-    assert!(start.answered.is_none() && start.history.len() == 3);
+    assert!(start.answered.is_none() && start.past.history.len() == 3);
     complete(&*store, run).await;
     assert_no_such_call(told(&*store, &room, &results(&left)).await, "something else was said");
 }
@@ -126,12 +126,12 @@ pub async fn results_may_come_again_where_their_run_did_not_end_well(database: &
     let (asking, left) = asked(&*store, &room).await;
     for state in [RunState::Failed, RunState::Cancelled, RunState::Interrupted] {
         let (run, start) = told(&*store, &room, &results(&left)).await.unwrap();
-        assert_eq!((start.history.len(), start.answered.is_some()), (3, true), "{state:?}: beside the one before");
+        assert_eq!((start.past.history.len(), start.answered.is_some()), (3, true), "{state:?}: beside the one before");
         assert_eq!(store.find_run(&room.owner, run).await.unwrap().unwrap().continues, Some(asking));
         store.finish_run(run, said(3, &[answer("Half")]), ended(state)).await.unwrap();
     }
     let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
-    assert_eq!((start.message, start.history.len()), (UserMessage::by(Author::ClientResults, CLIENT_RESULTS), 3));
+    assert_eq!((start.message, start.past.history.len()), (UserMessage::by(Author::ClientResults, CLIENT_RESULTS), 3));
     assert_eq!(start.answered.unwrap().1.len(), 2, "what the client said is there when it is answered again");
     complete(&*store, again).await;
 }
@@ -166,7 +166,7 @@ pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Da
             Message::Assistant(assistant) => assistant.text(),
             Message::ToolResults(_) => "results".to_owned(),
         };
-        start.history.iter().map(text).collect::<Vec<_>>().join(" ")
+        start.past.history.iter().map(text).collect::<Vec<_>>().join(" ")
     };
     let (first, start) = begin(&Ask::message("And?"), None, 0).await;
     assert_eq!(words(&start), "One?\u{0} Two.");

@@ -208,6 +208,10 @@ macro_rules! contract {
             a_summary_is_its_branchs_own
             a_run_that_is_gone_takes_no_summary
         );
+        crate::store::contract::contract!(@ $database, dialog:
+            a_title_is_given_where_there_is_none
+            a_call_is_found_again_by_its_id
+        );
         crate::store::contract::contract!(@ $database, drafts:
             a_draft_reads_back_exactly
             numbers_keep_their_last_digit
@@ -409,7 +413,7 @@ impl Room {
     pub async fn history(&self, store: &dyn Store) -> Vec<Message> {
         let (run, start) = self.say(store, "what was said?").await;
         end(store, run, &[]).await;
-        start.history
+        start.past.history
     }
 
     /// The message that a run begins with; it says nothing.
@@ -579,5 +583,5 @@ pub fn summary(text: &str) -> NewSummary {
 
 /// The summary that a run begins with.
 pub fn words(start: &RunStart) -> Option<&str> {
-    start.summary.as_ref().map(|summary| summary.text.as_str())
+    start.past.summary.as_ref().map(|summary| summary.text.as_str())
 }

@@ -23,7 +23,7 @@ use super::contract::{
 pub async fn a_new_conversation_begins_without_history(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (_, start) = Room::at("acme/ann/c1").say(&*store, "hello \u{0}").await;
-    assert_same(&start.history, &Vec::<Message>::new());
+    assert_same(&start.past.history, &Vec::<Message>::new());
     assert_eq!(start.message, UserMessage::new("hello \u{0}"));
 }
 
@@ -37,7 +37,7 @@ pub async fn the_next_run_sees_what_was_said_and_called(database: &impl Database
     append(&*store, run, 3, &[answer("rule 1")]).await.unwrap();
     complete(&*store, run).await;
     let (_, start) = room.say(&*store, "thanks").await;
-    assert_same(&start.history, &vec![user("which rule?"), calls, results, answer("rule 1")]);
+    assert_same(&start.past.history, &vec![user("which rule?"), calls, results, answer("rule 1")]);
     assert_eq!(start.message, UserMessage::new("thanks"));
 }
 
@@ -79,7 +79,7 @@ pub async fn the_newest_whole_messages_that_fit_are_history(database: &impl Data
         }
         let (_, start) = room.say_within(&*store, "next", bytes).await;
         let newest: Vec<_> = seen.iter().map(|at| &said[*at]).collect();
-        assert_eq!(format!("{:#?}", start.history), format!("{newest:#?}"), "{reason}");
+        assert_eq!(format!("{:#?}", start.past.history), format!("{newest:#?}"), "{reason}");
     }
 }
 
@@ -97,7 +97,7 @@ pub async fn a_conversation_of_many_messages_is_read_whole_or_cut_anywhere(datab
     for bytes in [10_000, 20_000, 30_000, 0] {
         let (run, start) = room.say_within(&*store, "next", bytes).await;
         complete(&*store, run).await;
-        let seen = start.history;
+        let seen = start.past.history;
         let cut = said.len() - seen.len();
         assert_eq!(bytes == 0, cut == 0, "{bytes}");
         // All but the question that stands before the cut.
@@ -159,7 +159,7 @@ pub async fn no_character_of_a_name_is_refused_or_mistaken_for_another(database:
             ..room.new_run(Question::Ask { ask: &ask, parent: None })
         };
         let (id, begun) = (run.id, running(store.begin_run(run).await.unwrap()));
-        assert_same(&begun.history, &Vec::<Message>::new());
+        assert_same(&begun.past.history, &Vec::<Message>::new());
         end(&*store, id, &[answer(&said)]).await;
         let record = store.find_run(&room.owner, id).await.unwrap().unwrap();
         assert_eq!((&*record.context_type, &*record.request_id), ("nul \0", "\u{1}\0"));
@@ -316,7 +316,7 @@ pub async fn a_call_that_is_dropped_midway_leaves_the_store_usable(database: &im
         let next = RunId::fresh();
         match room.try_say(&*store, next, "what was said?", 0).await {
             Ok(start) => {
-                assert_same(&start.history, &Vec::<Message>::new());
+                assert_same(&start.past.history, &Vec::<Message>::new());
                 complete(&*store, next).await;
             }
             Err(BeginError::Busy { running }) => {

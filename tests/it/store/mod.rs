@@ -6,6 +6,7 @@ mod chats;
 mod clients;
 pub mod contract;
 mod conversations;
+mod dialog;
 mod directives;
 mod drafts;
 mod files;

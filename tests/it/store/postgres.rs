@@ -224,7 +224,7 @@ async fn what_fails_midway_leaves_nothing_and_has_told_nothing() {
     complete(&*store, run).await;
     assert_no_store(&room().try_say(&*store, RunId::fresh(), "too much", 0).await);
     let (_, start) = room().say(&*store, "so?").await;
-    assert_same(&start.history, &vec![user("go"), answer("four")]);
+    assert_same(&start.past.history, &vec![user("go"), answer("four")]);
     assert_eq!(start.message.decisions, [accepted]);
 }
 

@@ -426,7 +426,7 @@ pub async fn the_next_run_of_the_conversation_is_told_once(database: &impl Datab
     let (run, next) = room.say(&*store, "again?").await;
     complete(&*store, run).await;
     assert_eq!(next.message, UserMessage::new("again?"));
-    assert_same(&next.history, &vec![Message::User(told)]);
+    assert_same(&next.past.history, &vec![Message::User(told)]);
     let waits = room.decide(&*store, ids[2], "waits", Verdict::Accept).await;
     assert_eq!(room.told(&*store, "now?").await.decisions, [waits]);
 }

@@ -79,8 +79,8 @@ pub async fn a_summary_stands_for_what_would_fit_where_that_is_wanted(database: 
     let rest = [user("q2"), answer("a2"), user("q3"), answer("a3")];
     let start = running(store.begin_run(wanting(true)).await.unwrap());
     let figures = SummaryFigures { id: "1".to_owned(), at_ms: START_MS, original_tokens: 1000, tokens: 4 };
-    assert_eq!(start.summary, Some(KeptSummary { text: "four words of it".to_owned(), figures: Some(figures) }));
-    assert_same(&start.history, &rest);
+    assert_eq!(start.past.summary, Some(KeptSummary { text: "four words of it".to_owned(), figures: Some(figures) }));
+    assert_same(&start.past.history, &rest);
 }
 
 pub async fn what_things_are_called_is_kept_for_their_conversation(database: &impl Database) {

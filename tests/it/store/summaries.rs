@@ -1,7 +1,7 @@
 //! What every store promises about summaries of what no longer fits.
 
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::agent::ports::summaries::Keep;
+use switchboard::agent::ports::summaries::{HistoryBound, Keep};
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::message::Message;
@@ -53,8 +53,10 @@ pub async fn the_older_part_is_summarised_and_the_next_run_begins_with_that(data
     store.keep_summary(what.upto, &summary("first \u{0}\u{2028}\"")).await.unwrap();
 
     let (next, start) = room.say_within(&*store, "next", BYTES).await;
+    let bound = HistoryBound { bytes: BYTES, by_summary: false };
+    assert_same(&store.past(next, bound).await.unwrap(), &start.past);
     assert_eq!(words(&start), Some("first \u{0}\u{2028}\""));
-    assert_same(&start.history, &[run(2), run(3)].concat());
+    assert_same(&start.past.history, &[run(2), run(3)].concat());
     complete(&*store, next).await;
     assert!(store.unsummarised(next, KEEP).await.unwrap().is_none(), "what is left fits");
 
@@ -67,7 +69,7 @@ pub async fn the_older_part_is_summarised_and_the_next_run_begins_with_that(data
     store.keep_summary(what.upto, &summary("second, better")).await.unwrap();
     let (_, start) = room.say_within(&*store, "and now", BYTES).await;
     assert_eq!(words(&start), Some("second, better"));
-    assert_same(&start.history, &[vec![user("next")], run(5).to_vec()].concat());
+    assert_same(&start.past.history, &[vec![user("next")], run(5).to_vec()].concat());
 }
 
 pub async fn what_is_summarised_holds_no_half_of_a_tool_pair(database: &impl Database) {
@@ -101,7 +103,7 @@ pub async fn a_summary_is_its_branchs_own(database: &impl Database) {
     assert_eq!((what.before, what.upto), (None, branch));
     assert_same(&what.messages, &[run(0), run(3)].concat());
     let (asked, start) = room.say_within(&*store, "next", BYTES).await;
-    assert_eq!(start.summary, None, "the other branch's is not used");
+    assert_eq!(start.past.summary, None, "the other branch's is not used");
     complete(&*store, asked).await;
 
     // Goes on from the middle of the second run, of which the summary tells more.
@@ -118,5 +120,6 @@ pub async fn a_run_that_is_gone_takes_no_summary(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let unknown = RunId::fresh();
     assert!(matches!(store.unsummarised(unknown, KEEP).await, Err(StoreError::RunEnded)));
+    assert!(matches!(store.past(unknown, HistoryBound::ALL).await, Err(StoreError::RunEnded)));
     assert!(matches!(store.keep_summary(unknown, &summary("late")).await, Err(StoreError::RunEnded)));
 }

@@ -46,7 +46,7 @@ pub async fn a_conversation_has_one_running_run(database: &impl Database) {
     let refused = room.try_say(&*store, RunId::fresh(), "not before two", 0).await;
     assert!(matches!(refused, Err(BeginError::Busy { running }) if running == second), "{refused:?}");
     let promoted = store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
-    assert_same(&promoted.history, &vec![user("one")]);
+    assert_same(&promoted.past.history, &vec![user("one")]);
     complete(&*store, second).await;
     room.say(&*store, "three").await;
 }
@@ -70,7 +70,7 @@ pub async fn runs_wait_in_their_order(database: &impl Database) {
             assert!(store.promote(*run, HistoryBound::ALL).await.unwrap().is_none(), "an earlier one waits");
         }
         let start = store.promote(waiting[n], HistoryBound::ALL).await.unwrap().unwrap();
-        assert_eq!(start.history.len(), 2 * (n + 1));
+        assert_eq!(start.past.history.len(), 2 * (n + 1));
         assert_eq!(start.message, UserMessage::new((n + 1).to_string()));
         assert_eq!(state(&*store, &room, waiting[n]).await, RunState::Running);
         before = waiting[n];
@@ -89,7 +89,7 @@ pub async fn a_queued_run_sees_the_answer_it_waited_for(database: &impl Database
     let later = room.decide(&*store, late, "b", Verdict::Accept).await;
     store.finish_run(first, said(2, &[answer("done")]), ended(RunState::Completed)).await.unwrap();
     let start = store.promote(second, HistoryBound::ALL).await.unwrap().unwrap();
-    assert_same(&start.history, &vec![user("one"), answer("begun"), answer("done")]);
+    assert_same(&start.past.history, &vec![user("one"), answer("begun"), answer("done")]);
     assert_eq!(start.message, UserMessage { decisions: vec![told], ..UserMessage::new("two") });
     complete(&*store, second).await;
     assert_eq!(room.told(&*store, "three").await.decisions, [later]);
@@ -131,7 +131,7 @@ pub async fn a_queued_run_that_is_cancelled_never_runs(database: &impl Database)
     complete(&*store, first).await;
     assert_ended(&store.promote(second, HistoryBound::ALL).await);
     let start = store.promote(third, HistoryBound::ALL).await.unwrap().unwrap();
-    assert_same(&start.history, &vec![user("one"), user("two")]);
+    assert_same(&start.past.history, &vec![user("one"), user("two")]);
     // One that waits is also ended by whoever asked for it.
     let (fourth, _) = room.queue(&*store, "four", 2).await.unwrap();
     store.finish_run(fourth, said(1, &[]), ended(RunState::Interrupted)).await.unwrap();

@@ -20,11 +20,11 @@ async fn the_coding_profile_is_offered_with_its_tools_where_there_is_a_workspace
     let tools = coding.model.requests()[0].json()["tools"].as_array().unwrap().clone();
     let names: Vec<&str> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
     let files = ["read_file", "write_to_file", "replace_in_file", "delete_file", "list_files", "search_files"];
-    assert_eq!(names, [&files[..], &["run_command", "web_fetch"]].concat());
+    assert_eq!(names, [&files[..], &["run_command", "web_fetch", "get_tool_result", "set_dialog_title"]].concat());
 
     let coding = Coding::with(&[], &[("WORKSPACE__COMMANDS", "off")], vec![says("Hello.")]).await;
     coding.say("Hi").await;
-    assert_eq!(coding.model.requests()[0].json()["tools"].as_array().unwrap().len(), 7, "no command is offered");
+    assert_eq!(coding.model.requests()[0].json()["tools"].as_array().unwrap().len(), 9, "no command is offered");
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn a_user_without_the_role_gets_no_tool_of_the_workspace() {
     coding.say("Hi").await;
     let tools = coding.model.requests()[0].json()["tools"].as_array().unwrap().clone();
     let names: Vec<&str> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["web_fetch"]);
+    assert_eq!(names, ["web_fetch", "get_tool_result", "set_dialog_title"]);
 }
 
 #[tokio::test]

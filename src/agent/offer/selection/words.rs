@@ -146,6 +146,7 @@ mod tests {
             moves_to: None,
             operation: None,
             samples: samples.iter().map(|sample| (*sample).to_owned()).collect(),
+            only_if: None,
         })
         .collect()
     }

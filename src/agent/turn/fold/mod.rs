@@ -186,10 +186,11 @@ impl TurnFold {
         }
         let name = callable(name);
         // Some servers count their ids anew in each answer; results are matched by id, so a repeated one is replaced.
-        let is_usable = |id: &str| !id.is_empty() && id.len() <= MAX_ID_BYTES && self.ids.claim(id);
-        let id = match vendor_id {
-            Some(id) if is_usable(&id) => ToolCallId::from_model(id),
-            Some(_) | None => ToolCallId::mint(),
+        let is_usable = |id: &String| !id.is_empty() && id.len() <= MAX_ID_BYTES;
+        let id = match vendor_id.filter(is_usable) {
+            Some(id) if self.ids.claim(&id) => ToolCallId::from_model(id),
+            Some(id) => ToolCallId::again(&id),
+            None => ToolCallId::mint(),
         };
         self.calls.insert(slot, self.parts.len());
         let started = AgentEvent::ToolCallStarted { id: id.clone(), name: name.clone() };

@@ -242,5 +242,6 @@ fn an_id_that_the_conversation_has_had_is_replaced_and_the_new_ones_count_as_use
     let turn = fold.finish();
     let ids: Vec<_> = turn.message.calls().map(|call| call.id.clone()).collect();
     assert!(ids[0].is_minted() && ids[0].as_str() != "call_0", "{ids:?}");
+    assert_eq!(ids[0].given(), "call_0", "it is known whose it was");
     assert_eq!(ids[1], ToolCallId::from_model("call_1"));
 }

@@ -16,6 +16,7 @@ use crate::agent::offer::profile::{Delegation, OnLimit, PayloadType, Profile, Pr
 use crate::agent::plans::words;
 use crate::agent::ports::plans::PausedAgent;
 use crate::agent::ports::store::{DecidedCall, RunStart, Used};
+use crate::agent::ports::summaries::Past;
 use crate::agent::ports::tools::OfferedTool;
 use crate::agent::prompt::Prompt;
 use crate::agent::turn::context::{Ended, Turns, failed, store_failed};
@@ -373,7 +374,10 @@ fn beginning(
     let tool_calls = u32::try_from(work.calls.len()).unwrap_or(u32::MAX);
     let message = UserMessage::by(Author::Decision, words);
     let used = Used { model_calls: 0, tool_calls };
-    (RunStart { history, used, ..RunStart::of_message(message) }, Some(decided.clone()))
+    (
+        RunStart { past: Past { history, ..Past::default() }, used, ..RunStart::of_message(message) },
+        Some(decided.clone()),
+    )
 }
 
 /// What is said of a call that waited when its sub-agent failed.

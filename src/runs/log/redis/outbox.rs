@@ -197,6 +197,8 @@ fn is_text(event: &AgentEvent) -> bool {
         AgentEvent::TextDelta { .. } | AgentEvent::ThinkingDelta { .. } => true,
         AgentEvent::PlaceChanged { .. }
         | AgentEvent::State(_)
+        | AgentEvent::Summarising
+        | AgentEvent::Summarised
         | AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
         | AgentEvent::ToolCallStarted { .. }

@@ -325,6 +325,8 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         AgentEvent::Within(within) => size(&within.event),
         AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
+        | AgentEvent::Summarising
+        | AgentEvent::Summarised
         | AgentEvent::RoundEnded
         | AgentEvent::LimitReached
         | AgentEvent::Finished { .. }

@@ -12,12 +12,13 @@ use super::append::{insert_message, insert_trail_event};
 use super::decided::tell_ends;
 use super::details::{insert_client_history, keep_context};
 use super::earlier::ResolvedQuestion;
-use super::history::{Earlier, earlier};
+use super::history::earlier;
 use super::places::{FoundState, find_state, keep_place};
 use super::question::resolve;
 use super::request::{Made, find_request, free_key};
 use super::{ConversationRow, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
+use crate::agent::ports::summaries::Past;
 use crate::chat::ids::RunId;
 use crate::chat::input::{Ask, Parent};
 use crate::chat::message::UserMessage;
@@ -167,8 +168,8 @@ impl SqlStore {
             | RunState::Failed
             | RunState::Cancelled
             | RunState::Interrupted => {
-                let Earlier { summary, history } = match is_opening && run.earlier.is_empty() {
-                    true => Earlier { summary: None, history: Vec::new() },
+                let past = match is_opening && run.earlier.is_empty() {
+                    true => Past::default(),
                     false => {
                         // The messages just noted are a part of it.
                         std::mem::take(&mut batch).run(&mut transaction).await?;
@@ -177,8 +178,7 @@ impl SqlStore {
                 };
                 let used = used_before(&mut transaction, &seat, chain).await?;
                 let start = RunStart {
-                    summary,
-                    history,
+                    past,
                     message,
                     answered,
                     decided,

@@ -2,8 +2,9 @@
 //! not.
 
 use super::client_history::client_history_of;
-use super::{Branch, ConversationRow};
-use crate::agent::ports::summaries::{HistoryBound, KeptSummary};
+use super::{Branch, ConversationRow, Seat, SqlStore};
+use crate::agent::ports::summaries::{Extent, HistoryBound, KeptSummary, Past};
+use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::chat::state::SummaryFigures;
 use crate::store::client_history::decode_client_history;
@@ -12,6 +13,7 @@ use crate::store::fault::Fault;
 use crate::store::history::{HistoryBudget, presentable};
 use crate::store::record::{run_parent, tokens};
 use crate::store::record_error::RecordError;
+use crate::store::scope::Reach;
 use crate::store::statement::query;
 use crate::store::summary::decode_summary;
 use crate::store::transcript;
@@ -77,10 +79,28 @@ impl PathRow {
     }
 }
 
-/// The messages before a run.
-pub(super) struct Earlier {
-    pub(super) summary: Option<KeptSummary>,
-    pub(super) history: Vec<Message>,
+/// A run's row: its seat and its parent.
+type RunPlace = (String, String, String, i64, Option<i64>, Option<i64>);
+
+impl SqlStore {
+    /// What a run that has begun reads now.
+    ///
+    /// # Errors
+    /// When it is gone, or could not be read.
+    pub(in crate::store::sql) async fn try_past(&self, run: RunId, bound: HistoryBound) -> Result<Past, Fault> {
+        let mut transaction = self.database.read(Reach::All).await?;
+        let row: Option<RunPlace> =
+            query("SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq FROM runs WHERE id = $1")
+                .bind(run.to_string())
+                .fetch_optional(&mut transaction)
+                .await?;
+        let Some((tenant, user, conversation, run_seq, parent_run_seq, parent_seq)) = row else {
+            return Err(Fault::RunEnded);
+        };
+        let Seat { conversation, .. } = Seat::from((tenant, user, conversation, run_seq));
+        self.database.narrow(&mut transaction, Reach::User(&conversation.scope)).await?;
+        earlier(&mut transaction, &conversation, Branch::from_run_seq(parent_run_seq, parent_seq), bound).await
+    }
 }
 
 /// The history of a run that goes on from `parent`, so much of it. Where the cut falls inside a run, that run's
@@ -90,16 +110,18 @@ pub(super) async fn earlier(
     conversation: &ConversationRow,
     parent: Option<Branch>,
     bound: HistoryBound,
-) -> Result<Earlier, Fault> {
+) -> Result<Past, Fault> {
     let mut budget = HistoryBudget::new(bound.bytes);
     let Some(parent) = parent else {
         let earlier = before_all(connection, conversation, &mut budget).await?;
-        return Ok(Earlier { summary: None, history: presentable(earlier) });
+        return Ok(Past { history: presentable(earlier), ..Past::default() });
     };
     let mut newest_first: Vec<(i64, Message)> = Vec::new();
     let known = if bound.by_summary { summary(connection, conversation, parent).await? } else { None };
     let covered = known.as_ref().map(|(upto, _)| *upto);
     let (mut open_run, mut cut_run, mut is_cut) = (None, None, covered.is_some());
+    // The newest run of which a message is neither read nor, perhaps, in a summary.
+    let mut left_out = None;
     let mut next = Some((parent.run_seq, parent.seq.map_or(ALL, |seq| seq.saturating_add(1))));
     'pages: while let Some(before) = next {
         let page = page(connection, conversation, before).await?;
@@ -110,6 +132,7 @@ pub(super) async fn earlier(
             }
             if !budget.take(body.len()) {
                 is_cut = true;
+                left_out = Some(run_seq);
                 cut_run = open_run.or(newest_first.is_empty().then_some(run_seq));
                 break 'pages;
             }
@@ -132,7 +155,12 @@ pub(super) async fn earlier(
         newest_first.extend(before_all(connection, conversation, &mut budget).await?);
     }
     let history = presentable(newest_first);
-    Ok(Earlier { summary: summary.map(|(_, summary)| summary), history })
+    let extent = match &summary {
+        Some((upto, _)) if left_out.is_none_or(|run_seq| run_seq <= *upto) => Extent::Summarised,
+        None if left_out.is_none() => Extent::Whole,
+        Some(_) | None => Extent::Partial,
+    };
+    Ok(Past { summary: summary.map(|(_, summary)| summary), history, extent })
 }
 
 /// The client's messages from before the conversation began, as far as they fit, the newest first.

@@ -4,7 +4,7 @@ use super::answered::answered_of;
 use super::begin::is_taken;
 use super::decided::call_of;
 use super::details::context_of;
-use super::history::{Earlier, earlier, question};
+use super::history::{earlier, question};
 use super::places::{FoundState, find_state};
 use super::{Branch, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::RunStart;
@@ -86,7 +86,7 @@ impl SqlStore {
             .bind((run.to_string(), before))
             .execute(&mut transaction)
             .await?;
-        let Earlier { summary, history } = earlier(&mut transaction, &conversation, parent, history).await?;
+        let past = earlier(&mut transaction, &conversation, parent, history).await?;
         let Message::User(message) = question(&mut transaction, &conversation, run_seq).await? else {
             return Err(RecordError::Kind.into());
         };
@@ -98,8 +98,7 @@ impl SqlStore {
         transaction.commit().await?;
         let (is_moved, is_refocused) = (false, false);
         Ok(Some(RunStart {
-            summary,
-            history,
+            past,
             message,
             answered,
             decided,

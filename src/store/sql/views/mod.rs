@@ -39,6 +39,7 @@ macro_rules! from_path {
 }
 
 mod branch;
+mod calls;
 mod chat;
 mod chats;
 mod delete;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::{SqlStore, client_history_of};
 use crate::agent::ports::store_error::StoreError;
-use crate::agent::ports::summaries::{Keep, NewSummary, SummaryStore, Unsummarised};
+use crate::agent::ports::summaries::{HistoryBound, Keep, NewSummary, Past, SummaryStore, Unsummarised};
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::chat::state::tokens_of_text;
@@ -31,6 +31,10 @@ struct RunPosition {
 impl SummaryStore for SqlStore {
     async fn unsummarised(&self, run: RunId, keep: Keep) -> Result<Option<Unsummarised>, StoreError> {
         attempt("read what has no summary", self.try_unsummarised(run, keep)).await
+    }
+
+    async fn past(&self, run: RunId, bound: HistoryBound) -> Result<Past, StoreError> {
+        attempt("read what was said before", self.try_past(run, bound)).await
     }
 
     async fn keep_summary(&self, upto: RunId, summary: &NewSummary) -> Result<(), StoreError> {
