@@ -96,9 +96,14 @@ impl Exceptions {
     }
 }
 
-/// Whether an address is of the machine's own link only, where clouds tell their machines' secrets: no server that somebody
+/// Whether a host is an address of the machine's own link only, where clouds tell their machines' secrets: no server that somebody
 /// means is there. With the two that clouds have elsewhere: Alibaba's, and Amazon's of IPv6.
-pub fn is_link_local(address: IpAddr) -> bool {
+pub fn is_link_local(url: &Url) -> bool {
+    let address: IpAddr = match url.host() {
+        Some(Host::Ipv4(address)) => address.into(),
+        Some(Host::Ipv6(address)) => address.into(),
+        Some(Host::Domain(_)) | None => return false,
+    };
     match address.to_canonical() {
         IpAddr::V4(address) => address.is_link_local() || address == Ipv4Addr::new(100, 100, 100, 200),
         IpAddr::V6(address) => {

@@ -1,12 +1,12 @@
 //! What types cannot say: settings that contradict each other, or that this version cannot do.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 use url::Url;
 
-use super::{BackendMode, Config, Problem};
+use super::{BackendMode, Config, Problem, own_data};
+use crate::bounded::address::is_link_local;
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::Helper;
@@ -57,7 +57,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     web(config, problems);
     let mistakes = config.workspace.mistakes().into_iter();
     problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("workspace.{key}"), reason)));
-    own_data(config, problems);
+    own_data::check(config, problems);
     mcp(config, problems);
     embeddings(config, problems);
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
@@ -132,35 +132,6 @@ fn signals(config: &Config, problems: &mut Vec<Problem>) {
 fn web(config: &Config, problems: &mut Vec<Problem>) {
     let mistakes = config.web.mistakes().into_iter();
     problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("web.{key}"), reason)));
-}
-
-/// An agent reads and writes what is in its workspace: nothing of this server may be there.
-fn own_data(config: &Config, problems: &mut Vec<Problem>) {
-    if !config.workspace.is_on() {
-        return;
-    }
-    let root = config.workspace.root.split("/{").next().unwrap_or_default();
-    let real = |path: &Path| {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        // The file may not be there yet.
-        path.ancestors()
-            .find_map(|found| Some(found.canonicalize().ok()?.join(path.strip_prefix(found).ok()?)))
-            .unwrap_or(path)
-    };
-    let root = real(Path::new(root));
-    let store = config.store.url.strip_prefix("sqlite:").map(|file| file.trim_start_matches("//"));
-    let store = store.map(|file| file.split('?').next().unwrap_or(file)).filter(|file| !file.starts_with(":memory:"));
-    let secret = (config.auth.mode == Mode::Dev).then_some(Path::new(&config.auth.dev_secret_file));
-    for (key, file) in [("store.url", store.map(Path::new)), ("auth.dev_secret_file", secret)] {
-        let file = file.filter(|file| !file.as_os_str().is_empty()).map(real);
-        let is_inside =
-            |file: &PathBuf| file.starts_with(&root) && !file.starts_with(root.join(&config.workspace.state));
-        if file.as_ref().is_some_and(is_inside) {
-            let reason =
-                "is in the workspace, where an agent could read and change it: put it elsewhere, or start elsewhere";
-            problems.push(Problem::new(key, reason));
-        }
-    }
 }
 
 fn mcp(config: &Config, problems: &mut Vec<Problem>) {
@@ -422,6 +393,8 @@ fn origin(key: &str, text: &str, problems: &mut Vec<Problem>) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
         Ok(url) if !url.username().is_empty() || url.password().is_some() => "must not hold a user or password",
         Ok(url) if url.query().is_some() || url.fragment().is_some() => "must not have a query or fragment",
+        // Where clouds tell their machines' secrets.
+        Ok(url) if is_link_local(&url) => "is a link-local address, where there is no such server",
         Ok(_) => return,
     };
     problems.push(Problem::new(key, reason));

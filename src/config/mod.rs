@@ -15,6 +15,7 @@ mod layers;
 mod mcp;
 mod named;
 mod observability;
+mod own_data;
 mod plans;
 mod prices;
 mod providers;

@@ -35,6 +35,8 @@ pub struct WorkspaceConfig {
     pub sandbox: Sandbox,
     /// Whether they may use the network.
     pub network: bool,
+    /// Bytes that one workspace may hold, with its state; 0: no limit.
+    pub quota_bytes: u64,
     /// Folders outside of it that they may read besides those of the system.
     pub readable: Vec<PathBuf>,
     /// The program that starts commands in their sandbox. Empty: this one.

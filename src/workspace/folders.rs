@@ -38,6 +38,7 @@ pub struct Folders {
     state: String,
     sandbox: Sandbox,
     settings: CommandSettings,
+    quota_bytes: u64,
     open: Mutex<HashMap<PathBuf, Arc<OnceCell<Arc<Place>>>>>,
 }
 
@@ -62,6 +63,7 @@ impl Folders {
             state: config.state.clone(),
             sandbox: config.sandbox,
             settings,
+            quota_bytes: config.quota_bytes,
             open: Mutex::default(),
         })
     }
@@ -122,8 +124,8 @@ impl Folders {
             tokio::time::sleep(HELD_PAUSE).await;
         };
         let commands = probe(wanted, path, &state, self.settings.clone()).await;
-        let (path, state) = (path.to_owned(), self.state.clone());
-        aside(move || Place::open(&path, &state, lock, commands)).await.map(Arc::new)
+        let (path, state, quota) = (path.to_owned(), self.state.clone(), self.quota_bytes);
+        aside(move || Place::open(&path, &state, lock, (commands, quota))).await.map(Arc::new)
     }
 
     async fn cell(&self, path: &Path) -> Arc<OnceCell<Arc<Place>>> {
@@ -212,6 +214,7 @@ impl Checkpoints for Folders {
     async fn begin(&self, of: Of<'_>, run: RunId, message: &str) -> Result<Box<dyn Working>, Failure> {
         let place = self.place(of.0).await?;
         place.settled().await;
+        place.measure().await?;
         let message = message.to_owned();
         // Counted while the files are at hand, so that nothing is taken back from here on.
         let at_work = place.with_keeper(of, {

@@ -31,6 +31,8 @@ mod keeper;
 #[cfg(feature = "workspace")]
 mod place;
 #[cfg(feature = "workspace")]
+mod quota;
+#[cfg(feature = "workspace")]
 mod status;
 #[cfg(feature = "workspace")]
 mod template;

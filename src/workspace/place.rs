@@ -18,6 +18,7 @@ use super::command::{Commands, Kind};
 use super::files::{self, Before, FileChange, FileError, Image, Root};
 use super::journal;
 use super::keeper::Keeper;
+use super::quota::Quota;
 use crate::agent::ports::checkpoints::Of;
 use crate::agent::ports::tools::Reporter;
 use crate::agent::ports::workspace::{
@@ -61,6 +62,7 @@ pub(super) struct Place {
     state: PathBuf,
     /// Held while the file of what an owner has chosen is used.
     chosen: Arc<Mutex<()>>,
+    quota: Quota,
 }
 
 /// Why a workspace cannot be used.
@@ -88,7 +90,12 @@ impl Place {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub(super) fn open(path: &Path, state: &str, lock: File, commands: Commands) -> Result<Self, OpenError> {
+    pub(super) fn open(
+        path: &Path,
+        state: &str,
+        lock: File,
+        (commands, quota_bytes): (Commands, u64),
+    ) -> Result<Self, OpenError> {
         let files = Root::open(path, state)?;
         let folder = path.join(state);
         let keeper = Keeper::open(path, &folder, lock).map_err(OpenError::Kept)?;
@@ -100,6 +107,7 @@ impl Place {
             searches: Arc::new(Semaphore::new(SEARCHES)),
             state: folder,
             chosen: Arc::default(),
+            quota: Quota::new(path, quota_bytes),
         })
     }
 
@@ -145,6 +153,12 @@ impl Place {
             tracing::warn!(%error, "the state of the workspace was not read or written");
             Failure { code: "io_error", message: "the state of the workspace cannot be used".to_owned() }
         })
+    }
+
+    /// Measures what it holds, where that is bounded.
+    pub(super) async fn measure(&self) -> Result<(), Failure> {
+        let quota = self.quota.clone();
+        if quota.is_on() { aside(move || quota.measure()).await } else { Ok(()) }
     }
 
     /// What commands run in, for the log.
@@ -246,7 +260,7 @@ impl Workspace for Place {
         path: &str,
         edit: Edit,
     ) -> Result<Option<FileEdit>, Failure> {
-        let (files, path) = (self.files.clone(), path.to_owned());
+        let (files, path, quota) = (self.files.clone(), path.to_owned(), self.quota.clone());
         let changed = self.with_keeper((owner, conversation), move |keeper, of| {
             let failed = |error: FileError| failed(&error);
             let standing = files.standing(&path, matches!(edit, Edit::Delete)).map_err(failed)?;
@@ -260,6 +274,9 @@ impl Workspace for Place {
                 }
                 Edit::Delete => None,
             };
+            if let Some(text) = &text {
+                quota.take(text.len() as u64)?;
+            }
             keeper.touch(of, &standing.relative, &standing.before)?;
             let changed = match text {
                 Some(text) => files.write(&path, &text).map(Some),
@@ -298,6 +315,7 @@ impl Workspace for Place {
     }
 
     async fn run(&self, command: Command, progress: Reporter<'_>) -> Result<CommandResult, Failure> {
+        self.quota.take(0)?;
         let Command { command, cwd, timeout, env, max_output_bytes } = command;
         let request = CommandRequest { command, cwd, timeout, env, max_output_bytes };
         let (lines, told) = mpsc::channel(LINES);
@@ -306,6 +324,7 @@ impl Workspace for Place {
             ran = self.commands.run(request, Some(lines)) => ran,
             never = tell(told, progress) => match never {},
         };
+        self.measure().await?;
         let ran = ran.map_err(|error| Failure { code: error.code(), message: error.to_string() })?;
         Ok(CommandResult {
             command: ran.command,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
+use url::Url;
 
 use super::Kind;
 use super::kept::{self, Kept};
@@ -259,18 +259,13 @@ fn check_url(text: &str) -> Result<(), &'static str> {
         return Ok(());
     }
     let url = Url::parse(text).map_err(|_| "is not a URL")?;
-    let is_secret = match url.host() {
-        Some(Host::Ipv4(address)) => is_link_local(address.into()),
-        Some(Host::Ipv6(address)) => is_link_local(address.into()),
-        Some(Host::Domain(_)) => false,
-        None => return Err("names no host"),
-    };
     match url.scheme() {
+        _ if url.host().is_none() => Err("names no host"),
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
             Err("must not hold a user or password")
         }
         "http" | "https" if url.fragment().is_some() => Err("must not have a fragment"),
-        "http" | "https" if is_secret => Err("is a link-local address, where there are no models"),
+        "http" | "https" if is_link_local(&url) => Err("is a link-local address, where there are no models"),
         "http" | "https" => Ok(()),
         _ => Err("must begin with http:// or https://"),
     }

@@ -161,3 +161,27 @@ async fn edits_reach_clients_of_other_wires_as_their_own_parts() {
         std::fs::remove_file(coding.root.path().join("a.txt")).unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_workspace_that_is_full_takes_nothing_more_and_lets_go() {
+    let files = [("large.bin", "x".repeat(400_000))];
+    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+    let more = json!({"path": "more.txt", "content": "x".repeat(60_000)});
+    let turns = vec![
+        turn().call("w", "write_to_file", &more).call("d", "delete_file", &json!({"path": "large.bin"})).done(),
+        says("Full."),
+        calls("w", "write_to_file", &more),
+        says("Done."),
+    ];
+    // The checkpoints keep the file that was deleted.
+    let settings =
+        [("WORKSPACE__QUOTA_BYTES", "450000"), ("WORKSPACE__SANDBOX", "none"), ("WORKSPACE__COMMANDS", "auto")];
+    let coding = Coding::with(&files, &settings, turns).await;
+    coding.say("Write").await;
+    let results = coding.results();
+    assert_eq!((&results[0]["type"], &results[0]["code"]), (&json!("tool_error"), &json!("quota_exceeded")));
+    assert_eq!(coding.text("more.txt"), None);
+    assert_eq!((&results[1]["type"], coding.text("large.bin")), (&json!("delete_file_result"), None));
+    coding.say("Again").await;
+    assert_eq!(coding.text("more.txt").map(|text| text.len()), Some(60_000));
+}
