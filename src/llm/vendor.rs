@@ -36,12 +36,36 @@ pub(super) struct Facts {
     pub(super) base_url: &'static str,
     /// Its model by default.
     pub(super) model: &'static str,
+    /// The kinds of providers that editors know it by: its own first, and last whoever else speaks its wire.
+    pub(super) kinds: &'static [KindFacts],
     /// Its own settings by default: [`defaults`] of their type.
     pub(super) defaults: fn() -> Arc<dyn Own>,
     /// Its own settings as a table has them: [`read`] of their type.
     pub(super) read: fn(Table) -> Result<Arc<dyn Own>, Mistake>,
     /// What its reader makes of the bytes of an answer; see [`super::recorded`].
     pub(super) recorded: fn(Vec<Bytes>) -> Vec<Result<StreamEvent, ProviderError>>,
+}
+
+/// A kind of provider, as AgentSmithy's settings name it.
+#[derive(Debug)]
+pub(super) struct KindFacts {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Whether nobody answers without a key.
+    pub(super) needs_key: bool,
+    /// The usual address of its API.
+    pub(super) usual: Usual,
+}
+
+/// Where a kind is usually spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Usual {
+    /// Where its vendor has it.
+    Vendor,
+    /// There.
+    At(&'static str),
+    /// Everywhere: an address is needed.
+    Nowhere,
 }
 
 /// The settings that only one vendor knows, and what can be done with them.

@@ -18,7 +18,7 @@ use super::answer;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
-use super::vendor::{self, Common, Facts, Own, Refusal};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Refusal, Usual};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
@@ -32,6 +32,7 @@ pub(super) const FACTS: Facts = Facts {
     model_prefix: "",
     base_url: "https://api.anthropic.com",
     model: "claude-sonnet-5-5",
+    kinds: &[KindFacts { name: "anthropic", needs_key: true, usual: Usual::Vendor }],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
     recorded: |pieces| recorded::read(pieces, reader()),

@@ -17,7 +17,7 @@ use super::answer;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
-use super::vendor::{self, Common, Facts, Own};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
@@ -31,6 +31,7 @@ pub(super) const FACTS: Facts = Facts {
     model_prefix: "models/",
     base_url: "https://generativelanguage.googleapis.com",
     model: "gemini-2.5-flash",
+    kinds: &[KindFacts { name: "gemini", needs_key: true, usual: Usual::Vendor }],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
     recorded: |pieces| recorded::read(pieces, reader()),

@@ -15,7 +15,7 @@ use super::answer;
 use super::http::{self, ConnectError, Endpoint, Patience};
 use super::ndjson::Ndjson;
 use super::recorded;
-use super::vendor::{self, Common, Facts, Own};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
@@ -29,6 +29,7 @@ pub(super) const FACTS: Facts = Facts {
     model_prefix: "",
     base_url: "http://localhost:11434",
     model: "qwen3:14b",
+    kinds: &[KindFacts { name: "ollama", needs_key: false, usual: Usual::Vendor }],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
     recorded: |pieces| recorded::read(pieces, reader()),

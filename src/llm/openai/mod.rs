@@ -28,7 +28,7 @@ use super::answer;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
-use super::vendor::{self, Common, Facts, Own};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
 
@@ -42,6 +42,13 @@ pub(super) const FACTS: Facts = Facts {
     model_prefix: "",
     base_url: "https://api.openai.com/v1",
     model: "gpt-5.5-mini",
+    kinds: &[
+        KindFacts { name: "openai", needs_key: true, usual: Usual::Vendor },
+        // https://docs.x.ai/docs/api-reference, https://api-docs.deepseek.com
+        KindFacts { name: "xai", needs_key: true, usual: Usual::At("https://api.x.ai/v1") },
+        KindFacts { name: "deepseek", needs_key: true, usual: Usual::At("https://api.deepseek.com/v1") },
+        KindFacts { name: "other", needs_key: false, usual: Usual::Nowhere },
+    ],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
     recorded: |pieces| recorded::read(pieces, reader()),

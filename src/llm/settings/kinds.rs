@@ -1,68 +1,51 @@
-//! The kinds of providers that an editor can add: a wire, and where it is usually spoken.
+//! The kinds of providers that an editor can add, as the vendors' folders have them.
 
 use crate::agent::ports::models::ProviderKind;
 use crate::llm::Vendor;
+use crate::llm::vendor::{KindFacts, Usual};
 
-/// A kind of provider.
-#[derive(Debug)]
+/// A kind of provider, and the wire that it speaks.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
-    /// Its name, as AgentSmithy's settings have it.
-    pub(super) name: &'static str,
-    /// The wire.
     pub(super) vendor: Vendor,
-    /// The usual address of its API.
-    usual: Usual,
-    /// Whether nobody answers without a key.
-    needs_key: bool,
+    facts: &'static KindFacts,
 }
-
-/// Where a kind is usually spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Usual {
-    /// Where its vendor has it.
-    Vendor,
-    /// There.
-    At(&'static str),
-    /// Everywhere: an address is needed.
-    Nowhere,
-}
-
-/// All kinds. Addresses of xAI and DeepSeek: docs.x.ai, api-docs.deepseek.com.
-pub(super) const KINDS: [Kind; 7] = [
-    Kind { name: "openai", vendor: Vendor::OpenAi, usual: Usual::Vendor, needs_key: true },
-    Kind { name: "ollama", vendor: Vendor::Ollama, usual: Usual::Vendor, needs_key: false },
-    Kind { name: "anthropic", vendor: Vendor::Claude, usual: Usual::Vendor, needs_key: true },
-    Kind { name: "gemini", vendor: Vendor::Gemini, usual: Usual::Vendor, needs_key: true },
-    Kind { name: "xai", vendor: Vendor::OpenAi, usual: Usual::At("https://api.x.ai/v1"), needs_key: true },
-    Kind { name: "deepseek", vendor: Vendor::OpenAi, usual: Usual::At("https://api.deepseek.com/v1"), needs_key: true },
-    Kind { name: OTHER, vendor: Vendor::OpenAi, usual: Usual::Nowhere, needs_key: false },
-];
-
-/// Whoever speaks OpenAI's wire.
-const OTHER: &str = "other";
 
 impl Kind {
-    /// The kind called `name`.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|kind| kind.name == name)
+    /// All of them.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Vendor::ALL.into_iter().flat_map(Self::of_vendor)
     }
 
-    /// The kind of a provider of the configuration, by its name and its wire.
-    pub(super) fn of(name: &str, vendor: Vendor) -> &'static str {
-        match vendor {
-            Vendor::OpenAi if Vendor::parse(name).is_none() => OTHER,
-            vendor => KINDS.iter().find(|kind| kind.vendor == vendor).map_or(OTHER, |kind| kind.name),
-        }
+    /// The kind called `name`.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.facts.name == name)
+    }
+
+    /// The kind of a provider of the configuration, by its name and its wire: its vendor's own section is of the first
+    /// kind, and a provider of the operator's own is of the last.
+    pub(super) fn of(name: &str, vendor: Vendor) -> Option<Self> {
+        let mut kinds = Self::of_vendor(vendor);
+        if Vendor::parse(name).is_some() { kinds.next() } else { kinds.last() }
+    }
+
+    fn of_vendor(vendor: Vendor) -> impl Iterator<Item = Self> {
+        vendor.facts().kinds.iter().map(move |facts| Self { vendor, facts })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.facts.name
     }
 
     /// As it is shown.
-    pub(super) fn shown(&self) -> ProviderKind {
-        ProviderKind { name: self.name, needs_key: self.needs_key, needs_url: self.usual == Usual::Nowhere }
+    pub(super) fn shown(self) -> ProviderKind {
+        let KindFacts { name, needs_key, usual } = *self.facts;
+        ProviderKind { name, needs_key, needs_url: usual == Usual::Nowhere }
     }
 
     /// The usual address; empty where there is none.
-    pub(super) fn usual_url(&self) -> String {
-        match self.usual {
+    pub(super) fn usual_url(self) -> String {
+        match self.facts.usual {
             Usual::Vendor => self.vendor.defaults().common.base_url,
             Usual::At(url) => url.to_owned(),
             Usual::Nowhere => String::new(),

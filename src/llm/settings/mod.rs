@@ -20,7 +20,7 @@ use crate::agent::ports::models::{ChosenModel, ModelSettings, NotTaken};
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use kept::Kept;
-use kinds::{KINDS, Kind};
+use kinds::Kind;
 use state::State;
 
 /// The settings of models, at work.

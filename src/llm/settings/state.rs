@@ -133,7 +133,7 @@ impl State {
             providers: shown.collect(),
             workloads: workloads.iter().map(|(name, workload)| (name.clone(), shown_workload(workload))).collect(),
             default: None,
-            kinds: super::KINDS.iter().map(Kind::shown).collect(),
+            kinds: Kind::all().map(Kind::shown).collect(),
         };
         let chat = workloads.iter().filter(|(_, workload)| !workload.is_for_embeddings).map(|(name, _)| name);
         let own = default.as_ref().filter(|name| workloads.contains_key(*name));
@@ -186,9 +186,9 @@ impl State {
 fn configured(name: &str, section: &VendorConfig) -> kept::Provider {
     let kind = Kind::of(name, section.vendor());
     let base_url = section.common.base_url.clone();
-    let is_usual = Kind::named(kind).is_some_and(|kind| kind.usual_url() == base_url);
+    let is_usual = kind.is_some_and(|kind| kind.usual_url() == base_url);
     kept::Provider {
-        kind: kind.to_owned(),
+        kind: kind.map(Kind::name).unwrap_or_default().to_owned(),
         base_url: if is_usual { String::new() } else { base_url },
         key: if section.has_key() { kept::Key::Configured(name.to_owned()) } else { kept::Key::None },
         options: serde_json::Map::new(),
@@ -239,7 +239,7 @@ fn check_name(place: &str, name: &str, mistakes: &mut Vec<String>) {
 fn check_provider(name: &str, provider: &kept::Provider, mistakes: &mut Vec<String>) {
     check_name(&format!("providers.{name}"), name, mistakes);
     if Kind::named(&provider.kind).is_none() {
-        let kinds: Vec<&str> = super::KINDS.iter().map(|kind| kind.name).collect();
+        let kinds: Vec<&str> = Kind::all().map(Kind::name).collect();
         let kinds = kinds.join(", ");
         mistakes.push(format!("providers.{name}.type: there is no type {:?}; there are {kinds}", provider.kind));
     }

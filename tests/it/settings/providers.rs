@@ -99,7 +99,7 @@ fn mistakes_in_providers_are_reported_by_their_place_with_all_others() {
         provider = "nobody"
         [llm.providers]
         seven = 7
-        [llm.providers.none]
+        [llm.providers.nothing]
         api_key = "hidden"
         surprise = true
         [llm.providers.gpt]
@@ -140,7 +140,7 @@ fn mistakes_in_providers_are_reported_by_their_place_with_all_others() {
     found.sort();
     let vendors = "one of gemini, claude, openai, ollama";
     let name = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
-    let names = "gemini, claude, openai, ollama, A b, desk, gemini, gpt, groq, lab, list, none, wrong";
+    let names = "gemini, claude, openai, ollama, A b, desk, gemini, gpt, groq, lab, list, nothing, wrong";
     let expected = [
         "SWITCHBOARD__LLM__PROVIDERS__DESK__SEED: is not a known setting".to_owned(),
         "SWITCHBOARD__LLM__PROVIDERS__DESK__VENDOR_FILE: is not a known setting".to_owned(),
@@ -161,7 +161,7 @@ fn mistakes_in_providers_are_reported_by_their_place_with_all_others() {
         "llm.providers.groq.stream_options: invalid type: integer `7`, expected a boolean".to_owned(),
         format!("llm.providers.lab.vendor: is required: {vendors}"),
         format!("llm.providers.list.vendor: must be {vendors}"),
-        format!("llm.providers.none.vendor: is required: {vendors}"),
+        format!("llm.providers.nothing.vendor: is required: {vendors}"),
         "llm.providers.seven: must be a section".to_owned(),
         "runs.max_turns: invalid type: string \"many\", expected u32".to_owned(),
     ];

@@ -335,7 +335,7 @@ async fn the_history_has_reasoning_and_what_was_said_of_calls_that_wait_as_the_s
 async fn a_long_dialog_is_read_to_its_beginning_whatever_the_pages() {
     const TURNS: usize = 10;
     let answers = (0..TURNS).map(|turn| says(&format!("{turn} {}", "x".repeat(600_000)))).collect();
-    let editor = Editor::with(&[], &[("LIMITS__HISTORY_BYTES", "1000")], answers).await;
+    let editor = Editor::with(&[], &[("LIMITS__HISTORY_BYTES", "1000"), ("RUNS__SUMMARY_MODEL", "off")], answers).await;
     for turn in 0..TURNS {
         editor.chat(&format!("Question {turn}"), json!({"dialog_id": "d"})).await;
     }

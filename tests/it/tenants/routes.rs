@@ -137,6 +137,11 @@ pub fn rows() -> Vec<Row> {
         row("PATCH /api/dialogs/{dialog_id}", AsUnknown, |_| Some(json!({"title": "x"}))),
         row("DELETE /api/dialogs/{dialog_id}", AsUnknown, nothing),
         row("POST /api/dialogs", Own("a new one"), |_| Some(json!({}))),
+        row("GET /api/config", Own("the settings of all, the caller's own choice"), nothing),
+        row("PUT /api/config", Own("the caller's own choice"), |_| Some(json!({"config": {}}))),
+        row("POST /api/config/rename", Own("refused, whoever asks"), |_| {
+            Some(json!({"type": "workload", "old_name": "x", "new_name": "y"}))
+        }),
         row("POST /api/chat", Own("a run of the caller's own"), |_| {
             Some(json!({"messages": [{"role": "user", "content": "Hi"}]}))
         }),
@@ -206,6 +211,7 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/models/{model}", Own("a name of the settings"), nothing),
         row("GET /livez", Own("of the process"), nothing),
         row("GET /readyz", Own("of the process"), nothing),
+        row("GET /health", Own("of the process"), nothing),
         // What begins something of the caller's own, at last: nobody's conversation of that name becomes theirs.
         row("POST /v1/agent/chat", AsUnknown, |ids| {
             let question = "Which rules do we have?";
