@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -97,11 +97,22 @@ impl FromRequest<Services> for Taken {
         let most = parts.extensions.get::<BodyBounds>().and_then(|bounds| bounds.body_bytes);
         let most = most.map_or(usize::MAX, |most| most.max(of_wire));
         let taken = read(body, most, Held::nothing(&services.memory, parts.extensions.get::<Slot>())?).await?;
+        let says_json = parts.extensions.get::<WireInfo>().is_some_and(|wire| wire.says_json);
+        if says_json && !taken.is_empty() && !is_json(&parts.headers) {
+            return Err(Problem::not_json("Content-Type must be application/json"));
+        }
         match is_deeper_than(MAX_DEPTH, &taken) {
             true => Err(Problem::too_deep(MAX_DEPTH)),
             false => Ok(taken),
         }
     }
+}
+
+/// Whether the headers say that a body is JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
 }
 
 /// The whole of `body`, of at most `most` bytes. Where its length is known, all of it is reserved at once.

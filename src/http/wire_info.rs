@@ -18,14 +18,22 @@ pub(super) struct WireInfo {
     pub(super) errors: ErrorFormat,
     /// Whether the local user needs no token for it.
     pub(super) local_user: bool,
+    /// Whether a body is taken only where its `Content-Type` says that it is JSON: no page of another site can send that by
+    /// itself.
+    pub(super) says_json: bool,
     /// The largest body of the requests that begin runs, in bytes, where it is more than `server.body_limit_bytes`.
     pub(super) body_bytes: usize,
 }
 
 impl WireInfo {
     /// Of a route without a protocol.
-    const NONE: Self =
-        Self { dialect: ambient::Dialect::NONE, errors: ErrorFormat::Problem, local_user: false, body_bytes: 0 };
+    const NONE: Self = Self {
+        dialect: ambient::Dialect::NONE,
+        errors: ErrorFormat::Problem,
+        local_user: false,
+        says_json: false,
+        body_bytes: 0,
+    };
 
     /// Of a protocol called `name`, whose errors look so.
     pub(super) fn named(name: &'static str, errors: ErrorFormat) -> Self {

@@ -53,6 +53,7 @@ fn table(settings: &Settings) -> Vec<Wire> {
         Wire {
             info: WireInfo {
                 local_user: true,
+                says_json: true,
                 body_bytes: OPEN_DOCUMENT_BYTES,
                 ..WireInfo::named("smithy", ErrorFormat::Detail)
             },

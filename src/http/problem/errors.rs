@@ -54,7 +54,7 @@ impl From<DecodeError> for Problem {
             DecodeError::Mistakes(mistakes) => {
                 Self { wrong: Some(Arc::new(Wrong::Mistakes(mistakes))), ..Self::unprocessable(detail) }
             }
-            DecodeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail),
+            DecodeError::NotJson(_) => Self::not_json(detail),
             DecodeError::Fields(errors) => {
                 let named: Vec<String> = errors.iter().map(|e| format!("{} {}", e.field, e.reason)).collect();
                 Self { errors, ..Self::new(StatusCode::BAD_REQUEST, Code::InvalidRequest, named.join("; ")) }

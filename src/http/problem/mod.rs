@@ -264,6 +264,11 @@ impl Problem {
         Self::too_many(Code::TooManyRequests, detail, SOON_S)
     }
 
+    /// 400: a body is not said to be JSON, or is none.
+    pub(super) fn not_json(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail)
+    }
+
     /// 415: only plain bodies are read, so that a small body cannot become a large one.
     pub fn encoded_body() -> Self {
         Self::new(

@@ -31,6 +31,13 @@ async fn the_local_user_needs_no_token_for_these_routes_and_for_no_others() {
     }
     let bad = http.get(editor.app.url("/api/dialogs")).bearer_auth("x").send().await.unwrap();
     assert_eq!((bad.status().as_u16(), bad.headers().contains_key("www-authenticate")), (401, true));
+    // What a page of another site can send by itself is no request of theirs.
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+        let plain = http.post(editor.app.url("/api/chat")).header("content-type", kind).body(said.to_string());
+        let plain = plain.send().await.unwrap();
+        assert_eq!(plain.status(), 400, "{kind}");
+        assert!(plain.json::<Value>().await.unwrap()["detail"].is_string());
+    }
     // The page's user is the same one, so that they approve there what waits.
     let page: Value = http.get(editor.app.url("/page/session")).send().await.unwrap().json().await.unwrap();
     assert_eq!(page["user"], "local");
