@@ -34,6 +34,8 @@ mod place;
 mod status;
 #[cfg(feature = "workspace")]
 mod template;
+#[cfg(feature = "workspace")]
+pub mod texts;
 
 #[cfg(feature = "workspace")]
 pub use folders::{Folders, Shared};
