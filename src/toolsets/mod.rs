@@ -6,7 +6,7 @@
 #[cfg(feature = "tables")]
 mod tables;
 #[cfg(feature = "web")]
-mod web;
+pub mod web;
 #[cfg(feature = "workflow")]
 mod workflow;
 #[cfg(feature = "workspace")]
