@@ -8,7 +8,7 @@ mod dialog;
 #[cfg(feature = "tables")]
 mod tables;
 #[cfg(feature = "web")]
-mod web;
+pub mod web;
 #[cfg(feature = "workflow")]
 mod workflow;
 #[cfg(feature = "workspace")]

@@ -36,6 +36,8 @@ mod quota;
 mod status;
 #[cfg(feature = "workspace")]
 mod template;
+#[cfg(feature = "workspace")]
+pub mod texts;
 
 #[cfg(feature = "workspace")]
 pub use folders::{Folders, Shared};

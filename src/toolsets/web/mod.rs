@@ -12,6 +12,7 @@ mod body;
 mod fetch;
 mod html;
 mod page;
+pub mod recorded;
 mod resolver;
 mod search;
 mod tools;

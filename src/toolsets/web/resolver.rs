@@ -89,9 +89,21 @@ mod tests {
     #[tokio::test]
     async fn what_is_vetted_is_what_is_connected_to() {
         // One look-up for each request: a second one, with its other answer, is never made for the first.
-        let resolver = Resolver::vetting(answering(&[&["8.8.8.8"], &["127.0.0.1"]]));
-        assert_eq!(resolved(&resolver).await, Ok(vec!["8.8.8.8".parse().unwrap()]));
-        assert_eq!(resolved(&resolver).await, Err(Refused::NotPublic));
+        let seconds: [&[&str]; 7] = [
+            &["127.0.0.1"],
+            &["10.0.0.1"],
+            &["169.254.169.254"],
+            &["8.8.8.8", "192.168.1.1"],
+            &["::1"],
+            &["::ffff:127.0.0.1"],
+            &["fd00:ec2::254"],
+        ];
+        for second in seconds {
+            let resolver = Resolver::vetting(answering(&[&["8.8.8.8"], second, &["1.1.1.1"]]));
+            assert_eq!(resolved(&resolver).await, Ok(vec!["8.8.8.8".parse().unwrap()]), "{second:?}");
+            assert_eq!(resolved(&resolver).await, Err(Refused::NotPublic), "{second:?}");
+            assert_eq!(resolved(&resolver).await, Ok(vec!["1.1.1.1".parse().unwrap()]), "{second:?}");
+        }
     }
 
     #[tokio::test]

@@ -33,6 +33,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 pub use change::{FileChange, Image};
 pub use error::FileError;
+pub use replace::replaced;
 pub use standing::Before;
 
 /// 10 MB: what may be written as one file, and what is searched.

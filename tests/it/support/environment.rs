@@ -10,6 +10,14 @@ pub fn kills() -> usize {
     std::env::var("SWITCHBOARD_TEST_KILLS").map_or(KILLS, |count| count.parse().unwrap())
 }
 
+/// How many rounds tools do while another process exchanges folders for links, where nothing else is asked for.
+const RACES: usize = 150;
+
+/// How many rounds tools do while another process exchanges folders for links: `SWITCHBOARD_TEST_RACES`.
+pub fn races() -> usize {
+    std::env::var("SWITCHBOARD_TEST_RACES").map_or(RACES, |count| count.parse().unwrap())
+}
+
 /// Whether tests that have a long form run that one: `SWITCHBOARD_TEST_LONG=1`.
 pub fn is_long() -> bool {
     std::env::var("SWITCHBOARD_TEST_LONG").as_deref() == Ok("1")

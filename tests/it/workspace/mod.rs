@@ -4,6 +4,7 @@ mod changes;
 mod commands;
 mod files;
 mod owners;
+mod races;
 mod sandbox;
 
 use std::path::Path;

@@ -70,16 +70,24 @@ fn files_that_come_and_go_meanwhile_do_not_stop_a_snapshot() {
                 let _ = fs::remove_file(&path);
             }
         });
+        let over = Over(&is_over);
         for _ in 0..15 {
-            let snapshot = project.checkpoints.snapshot(&project.touched, &[]);
-            is_over.fetch_or(snapshot.is_err(), Ordering::Relaxed);
-            let snapshot = snapshot.unwrap();
+            let snapshot = project.checkpoints.snapshot(&project.touched, &[]).unwrap();
             assert!(snapshot.files >= 300, "{}", snapshot.files);
             assert_eq!(snapshot.unreadable, Vec::<Vec<u8>>::new());
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
     });
     project.check_objects();
+}
+
+/// Ends the other thread, also when the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) enum Failure {
 struct Edit {
     /// In bytes of the old text.
     range: Range<usize>,
+    /// Whether it begins and ends where lines do.
+    is_lines: bool,
     text: String,
     /// Which block it is, from 1 on.
     number: usize,
@@ -30,7 +32,7 @@ pub(super) fn apply(old: &str, blocks: &[Block<'_>]) -> Result<String, Failure> 
     let source = Source::new(old, blocks);
     let mut edits = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
-        edits.push(edit(&source, old, block, at + 1).ok_or(Failure::NoMatch(at))?);
+        edits.push(edit(&source, block, at + 1).ok_or(Failure::NoMatch(at))?);
     }
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     for pair in edits.windows(2) {
@@ -47,6 +49,10 @@ pub(super) fn apply(old: &str, blocks: &[Block<'_>]) -> Result<String, Failure> 
     let mut at = 0;
     for edit in &edits {
         new.push_str(&old[at..edit.range.start]);
+        // Whole lines behind a last line without an end, be it the text's own or of another block.
+        if edit.is_lines && edit.range.start == old.len() && !new.is_empty() && !new.ends_with('\n') {
+            new.push_str(source.end_of_line());
+        }
         new.push_str(&edit.text);
         at = edit.range.end;
     }
@@ -55,7 +61,7 @@ pub(super) fn apply(old: &str, blocks: &[Block<'_>]) -> Result<String, Failure> 
     Ok(new)
 }
 
-fn edit(source: &Source<'_>, old: &str, block: &Block<'_>, number: usize) -> Option<Edit> {
+fn edit(source: &Source<'_>, block: &Block<'_>, number: usize) -> Option<Edit> {
     let spot = if block.is_whole() {
         Spot::Lines(0..source.len())
     } else if block.search.is_empty() {
@@ -64,8 +70,10 @@ fn edit(source: &Source<'_>, old: &str, block: &Block<'_>, number: usize) -> Opt
     } else {
         source.find(block)?
     };
-    let (range, text) = match spot {
-        Spot::Within(range) => (range, block.replacement.join(source.end_of_line())),
+    Some(match spot {
+        Spot::Within(range) => {
+            Edit { range, is_lines: false, text: block.replacement.join(source.end_of_line()), number }
+        }
         Spot::Lines(lines) => {
             let first = source.line(lines.start);
             let end = if first.ends_with("\r\n") {
@@ -76,19 +84,10 @@ fn edit(source: &Source<'_>, old: &str, block: &Block<'_>, number: usize) -> Opt
                 source.end_of_line()
             };
             let range = source.start(lines.start)..source.start(lines.end);
-            let mut text = String::new();
-            // Behind a last line without an end.
-            if range.start == old.len() && !old.is_empty() && !old.ends_with('\n') {
-                text.push_str(end);
-            }
-            for line in &block.replacement {
-                text.push_str(line);
-                text.push_str(end);
-            }
-            (range, text)
+            let text = block.replacement.iter().flat_map(|line| [*line, end]).collect();
+            Edit { range, is_lines: true, text, number }
         }
-    };
-    Some(Edit { range, text, number })
+    })
 }
 
 /// Whether the last line has an end stays as it is.

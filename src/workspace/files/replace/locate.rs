@@ -83,6 +83,9 @@ impl<'a> Source<'a> {
     }
 
     fn exactly(&self, search: &[&str], from: usize) -> Option<usize> {
+        if from >= self.len() {
+            return None;
+        }
         let start = self.plain_start(from);
         let text = &self.plain[start..];
         let wanted = search.join("\n");

@@ -26,6 +26,14 @@ const HEAD_LINES: usize = 20;
 /// Bytes of such a line.
 const HEAD_LINE_BYTES: usize = 200;
 
+/// What a file of the name `name` says after the edit `diff`, of what it says. Nothing is read or written.
+///
+/// # Errors
+/// As [`Root::replaced`], each as the protocol's code.
+pub fn replaced(name: &str, old: &str, diff: &str) -> Result<String, &'static str> {
+    edited(name, old, diff, |other| other == name).map_err(|error| error.code())
+}
+
 /// Lines to find, and lines that are to stand there instead.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Block<'a> {
@@ -44,11 +52,6 @@ impl Root {
     /// Among others `bad_diff`, `no_match` and `no_change`.
     pub fn replaced(&self, path: &str, diff: &str) -> Result<String, FileError> {
         let asked = Asked::parse(path, self)?;
-        let bad = |reason: String| FileError::BadDiff { reason };
-        let too_large = || FileError::TooLarge { path: asked.shown.clone(), most: MOST_FILE_BYTES };
-        if diff.len() as u64 > 2 * MOST_FILE_BYTES {
-            return Err(bad("it is too long".to_owned()));
-        }
         let is_same = |other: &str| Asked::parse(other, self).is_ok_and(|other| other.names == asked.names);
         let place = self.resolve(&asked, Purpose::Look).map_err(|error| match error {
             FileError::NotADirectory { path } => FileError::NotFound { path },
@@ -56,24 +59,34 @@ impl Root {
         })?;
         let bytes = place.read(&asked, MOST_FILE_BYTES + 1)?;
         if bytes.len() as u64 > MOST_FILE_BYTES {
-            return Err(too_large());
+            return Err(FileError::TooLarge { path: asked.shown, most: MOST_FILE_BYTES });
         }
-        let blocks = parse(diff, is_same).map_err(bad)?;
         let old = std::str::from_utf8(&bytes).map_err(|_| FileError::Decode { path: asked.shown.clone() })?;
-        let new = apply::apply(old, &blocks).map_err(|failure| match failure {
-            apply::Failure::NoMatch(block) => {
-                FileError::NoMatch { path: asked.shown.clone(), block: block + 1, head: head(old) }
-            }
-            apply::Failure::Bad(reason) => bad(reason),
-        })?;
-        if new == old {
-            return Err(FileError::NoChange { path: asked.shown });
-        }
-        if new.len() as u64 > MOST_FILE_BYTES {
-            return Err(too_large());
-        }
-        Ok(new)
+        edited(&asked.shown, old, diff, is_same)
     }
+}
+
+/// The text `old` of a file after the edit `diff`. `is_same` tells whether a path is that of the file, `shown` is it in
+/// errors.
+fn edited(shown: &str, old: &str, diff: &str, is_same: impl Fn(&str) -> bool) -> Result<String, FileError> {
+    let bad = |reason: String| FileError::BadDiff { reason };
+    if diff.len() as u64 > 2 * MOST_FILE_BYTES {
+        return Err(bad("it is too long".to_owned()));
+    }
+    let blocks = parse(diff, is_same).map_err(bad)?;
+    let new = apply::apply(old, &blocks).map_err(|failure| match failure {
+        apply::Failure::NoMatch(block) => {
+            FileError::NoMatch { path: shown.to_owned(), block: block + 1, head: head(old) }
+        }
+        apply::Failure::Bad(reason) => bad(reason),
+    })?;
+    if new == old {
+        return Err(FileError::NoChange { path: shown.to_owned() });
+    }
+    if new.len() as u64 > MOST_FILE_BYTES {
+        return Err(FileError::TooLarge { path: shown.to_owned(), most: MOST_FILE_BYTES });
+    }
+    Ok(new)
 }
 
 /// The blocks of an edit, in either form. `is_same` tells whether a path is that of the file.
@@ -81,7 +94,8 @@ impl Root {
 /// # Errors
 /// Words that tell a model what is wrong.
 fn parse(diff: &str, is_same: impl Fn(&str) -> bool) -> Result<Vec<Block<'_>>, String> {
-    let lines: Vec<&str> = diff.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    // The file has its own ends of lines: none comes with a line.
+    let lines: Vec<&str> = diff.split('\n').map(|line| line.trim_end_matches('\r')).collect();
     let lines = match lines.split_last() {
         Some((&"", before)) => before,
         _ => &lines,

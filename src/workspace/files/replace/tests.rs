@@ -90,6 +90,7 @@ fn line_ends_stay() {
     is("a\nb", &block("a\n", ""), "b");
     is("a\nb\n", &block("b\n", ""), "a\n");
     is("a", &block("a\n", "b\n"), "b");
+    is("a\nb\n", &block("b\n", "1\r\r\n"), "a\n1\n");
 }
 
 #[test]
@@ -163,6 +164,10 @@ fn a_patch_is_applied_by_its_hunks() {
         "fn a() {\n    1\n}\n\nfn b() {\n    2\n}\n",
     );
     is("a\r\nb", "*** Update File: x.txt\n@@ b\n+c\n", "a\r\nb\r\nc");
+    is("a\nb", "*** Update File: x.txt\n@@ b\n+c\n@@ b\n+d\n", "a\nb\nc\nd");
+    is("a\nb", "*** Update File: x.txt\n@@\n-b\n+x\n@@ b\n+c\n", "a\nx\nc");
+    let behind_the_end = "*** Update File: x.txt\n@@ b\n-\n+c\n";
+    assert_eq!(replaced("a\nb", behind_the_end), Err("no match: 0".to_owned()));
     assert_eq!(replaced(old, &patch("@@\n-three\n+four\n")), Err("no match: 0".to_owned()));
 }
 

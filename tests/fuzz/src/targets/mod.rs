@@ -4,6 +4,9 @@
 //! An input that has several parts has a line `---` between them.
 
 mod declared;
+mod pages;
+mod patches;
+mod paths;
 mod requests;
 mod words;
 
@@ -11,7 +14,7 @@ mod words;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their folders of seeds.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("request_native", requests::native),
     ("request_ag_ui", requests::ag_ui),
     ("request_ai_sdk", requests::ai_sdk),
@@ -26,6 +29,9 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("arguments", declared::arguments),
     ("settings", declared::settings),
     ("openapi", declared::openapi),
+    ("patches", patches::patches),
+    ("paths", paths::paths),
+    ("html", pages::html),
 ];
 
 /// Reads `input` as the target of that name does.

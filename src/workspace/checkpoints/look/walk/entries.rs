@@ -27,6 +27,8 @@ impl Walk<'_, '_> {
     ) -> Result<Folder, CheckpointError> {
         let names = match if wanted.is_listed { self.list(folder) } else { Ok(wanted.names()) } {
             Ok(names) => names,
+            // Deleted since it was opened.
+            Err(Errno::NOENT) => return Ok(Folder::default()),
             Err(error) => return self.refused(error, last),
         };
         let outer_rules = self.rules.len();

@@ -1,0 +1,4 @@
+//! See `targets`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| switchboard_fuzz::targets::run("html", input));
