@@ -89,6 +89,11 @@ struct Frames {
 }
 
 impl Reply for Frames {
+    /// AgentSmithy protocol, response.
+    fn headers(&self, _of: &RunIds) -> Vec<(&'static str, String)> {
+        vec![("cache-control", "no-cache".to_owned())]
+    }
+
     fn encoder(&mut self, of: RunIds, _at: Position) -> Box<dyn Encoder> {
         Box::new(SmithyEncoder::new(&of, self.message.take()))
     }
