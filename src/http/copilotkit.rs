@@ -155,7 +155,7 @@ pub(super) async fn connect(
 }
 
 /// A message as a client gets it again: its text, and its calls with their fates. A call that waits has no result yet,
-/// every other one has, so that no client takes it for one to make. The text of the live run comes with its
+/// every other one has, so that no client takes it for one to make. What a call has made stands behind its result. The text of the live run comes with its
 /// events.
 fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Option<Earlier> {
     let MessageView { id, role, text, calls, created_at_ms: _ } = message;
@@ -170,6 +170,7 @@ fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> O
         fate: Some(call.fate).filter(|_| !waits(&call.id)),
         id: call.id,
         name: call.name,
+        made: call.artifacts,
     });
     Some(Earlier::Assistant { id: id.to_string(), text, calls: calls.collect() })
 }

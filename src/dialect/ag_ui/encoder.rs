@@ -215,11 +215,7 @@ impl AgUiEncoder {
             self.stream.so_far().interrupts.push(interrupt);
             return;
         }
-        let preview = artifact.payload.get("preview_id").and_then(Value::as_str);
-        let message_id = match preview {
-            Some(id) => format!("preview-{id}"),
-            None => self.mint('a'),
-        };
+        let message_id = Activity::id(artifact).unwrap_or_else(|| self.mint('a'));
         let (activity_type, content) = (&*artifact.kind, Activity::from_artifact(artifact));
         self.write(&Event::ActivitySnapshot { message_id: &message_id, activity_type, content }, out);
     }

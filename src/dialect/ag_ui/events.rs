@@ -132,6 +132,11 @@ pub(super) enum SnapshotMessage<'a> {
         tool_call_id: &'a str,
         content: &'a str,
     },
+    Activity {
+        id: String,
+        activity_type: &'a str,
+        content: Activity<'a>,
+    },
 }
 
 /// A call in a message of a snapshot.
@@ -168,6 +173,12 @@ impl<'a> Activity<'a> {
     /// The content of an artifact.
     pub(super) fn from_artifact(artifact: &'a Artifact) -> Self {
         Self::from_value(&artifact.payload)
+    }
+
+    /// The id of a block that stands for something with an id of its own.
+    pub(super) fn id(artifact: &Artifact) -> Option<String> {
+        let preview = artifact.payload.get("preview_id").and_then(Value::as_str)?;
+        Some(format!("preview-{preview}"))
     }
 
     /// The content that `value` is.

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 
 use super::super::frame;
-use super::events::{Custom, Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
+use super::events::{Activity, Custom, Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
 use super::usage::Tally;
 use super::{Asker, Version};
 use crate::chat::approval::Approval;
+use crate::chat::artifact::Artifact;
 use crate::chat::fate::CallFate;
 
 /// The protocol's version here.
@@ -64,6 +65,8 @@ pub struct Called {
     pub result: String,
     /// Its fate; `None` while it waits for a person.
     pub fate: Option<CallFate>,
+    /// What it has made for the screen.
+    pub made: Vec<Artifact>,
 }
 
 impl Stream {
@@ -198,17 +201,24 @@ impl Stream {
     }
 }
 
-/// A message of a snapshot, and the results of its calls.
+/// A message of a snapshot, the results of its calls, and what they have made.
 fn snapshot_messages(message: &Earlier) -> Vec<SnapshotMessage<'_>> {
     match message {
         Earlier::User { id, text } => vec![SnapshotMessage::User { id, content: text }],
         Earlier::Assistant { id, text, calls } => {
             let content = Some(text.as_str()).filter(|text| !text.is_empty());
             let tool_calls = calls.iter().map(|call| SnapshotCall::new(&call.id, &call.name)).collect();
-            let results = calls.iter().filter_map(|Called { id, result, fate, name: _ }| {
-                Some(SnapshotMessage::Tool { id: result, tool_call_id: id, content: words((*fate)?) })
+            let answered = calls.iter().flat_map(|Called { id, result, fate, made, name: _ }| {
+                let told =
+                    fate.map(|fate| SnapshotMessage::Tool { id: result, tool_call_id: id, content: words(fate) });
+                let made = made.iter().enumerate().map(move |(nth, artifact)| SnapshotMessage::Activity {
+                    id: Activity::id(artifact).unwrap_or_else(|| format!("{result}.a{nth}")),
+                    activity_type: &artifact.kind,
+                    content: Activity::from_artifact(artifact),
+                });
+                told.into_iter().chain(made)
             });
-            std::iter::once(SnapshotMessage::Assistant { id, content, tool_calls }).chain(results).collect()
+            std::iter::once(SnapshotMessage::Assistant { id, content, tool_calls }).chain(answered).collect()
         }
     }
 }

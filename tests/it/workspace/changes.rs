@@ -393,3 +393,21 @@ async fn a_message_whose_files_cannot_be_kept_touches_none() {
     assert_eq!(all(&frames, "error")[0]["code"], "workspace_unavailable");
     assert_eq!(coding.model.requests().len(), 0, "the model is not asked");
 }
+
+#[tokio::test]
+async fn a_thread_that_is_shown_again_has_the_edits_behind_the_results_of_their_calls() {
+    let args = json!({"path": "a.txt", "content": "2\n"});
+    let coding = Coding::with(&[("a.txt", "1\n")], &[], one_call("write_to_file", &args)).await;
+    coding.say("Change it").await;
+    let body = json!({"threadId": "c", "runId": "r", "messages": [], "tools": [], "context": [], "state": {}, "forwardedProps": {}});
+    let request = coding.app.http.post(coding.app.url("/v1/copilotkit/agent/coding/connect")).json(&body);
+    let text = request.bearer_auth(&coding.app.token).send().await.unwrap().text().await.unwrap();
+    let snapshot = text.lines().find(|line| line.contains("MESSAGES_SNAPSHOT")).unwrap();
+    let snapshot: Value = serde_json::from_str(snapshot.strip_prefix("data: ").unwrap()).unwrap();
+    let messages = snapshot["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "activity", "assistant"]);
+    let edit = &messages[3];
+    assert_eq!((&edit["activityType"], &edit["content"]["file"]), (&json!("file_edit"), &json!(coding.path("a.txt"))));
+    assert!(edit["content"]["diff"].as_str().unwrap().contains("+2"));
+}
