@@ -34,7 +34,7 @@ pub(super) struct SoFar {
 }
 
 /// An earlier message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Earlier {
     /// By the user.
     User {
@@ -55,7 +55,7 @@ pub enum Earlier {
 }
 
 /// A call that was made before. Its arguments are not sent again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Called {
     /// Its id.
     pub id: String,
