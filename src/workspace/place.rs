@@ -127,7 +127,7 @@ impl Place {
         aside(move || work(&mut keeper, (&owner, &conversation))).await?
     }
 
-    /// See [`Checkpoints::idle`].
+    /// The conversations of which something is kept and nothing was added for a week.
     pub(super) async fn idle(&self) -> Vec<(Owner, ConversationId)> {
         let keeper = self.keeper.clone().lock_owned().await;
         aside(move || keeper.idle()).await.unwrap_or_default()
