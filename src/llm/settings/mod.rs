@@ -1,5 +1,5 @@
 //! The models as an editor may change them while the server runs: those of the configuration, with what was made different
-//! (`kept`). A change takes effect with the next call of a model ([`Router::put`]).
+//! (`kept`). A change takes effect with the next call of a model (`Router::put`).
 //!
 //! **Invariant:** no key leaves this module but to its provider.
 
