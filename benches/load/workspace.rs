@@ -1,6 +1,6 @@
 //! What a workspace costs: the look at all files that each message and each question for changes takes, a checkpoint after
-//! one change, a search, and an edit of a large file with its difference. Beside them `git status` and `grep` on the same
-//! files in the same run.
+//! one change, a search, and an edit of a large file with its difference. Beside them `git status`, `grep` and, where
+//! it is installed, `rg` on the same files in the same run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,7 +97,7 @@ async fn search() {
     let opened = opened(root.path()).await;
     let workspace = opened.of(&owner()).await.unwrap();
     for expression in ["nothing_of_this_name", "some_n[a-z]me\\(never", "(?i)SOME_OTHER_NAME"] {
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let (mut ours, mut theirs, mut of_rg) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TIMES {
             let begun = Instant::now();
             let hits = workspace.search(".", Pattern { regex: expression.to_owned(), files: None }).await.unwrap();
@@ -108,8 +108,16 @@ async fn search() {
             let case = if plain == expression { "-E" } else { "-iE" };
             Command::new("grep").args(["-rn", case, plain, "."]).current_dir(root.path()).output().unwrap();
             theirs.push(begun.elapsed());
+            let begun = Instant::now();
+            if Command::new("rg").args(["-n", expression, "."]).current_dir(root.path()).output().is_ok() {
+                of_rg.push(begun.elapsed());
+            }
         }
-        figure(&format!("50 MB: search {expression}"), &mut ours, &format!("grep -rn {}", ms(&mut theirs)));
+        let beside = match of_rg.is_empty() {
+            true => format!("grep -rn {}, rg is not installed", ms(&mut theirs)),
+            false => format!("grep -rn {}, rg {}", ms(&mut theirs), ms(&mut of_rg)),
+        };
+        figure(&format!("50 MB: search {expression}"), &mut ours, &beside);
     }
 }
 
