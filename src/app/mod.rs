@@ -196,8 +196,12 @@ impl App {
 
         let models = default_models(config)?;
         let router = Arc::new(router(config, &profiles, demo::model())?);
-        let live = LiveModels::open(&config.llm, &models, router.clone(), workspace.models_file()).await;
-        let (desk_of_workspace, chosen) = workspace.desk(address.port(), live).unzip();
+        // Nobody else changes models.
+        let live = match config.workspace.is_on() {
+            true => Some(LiveModels::open(&config.llm, &models, router.clone(), workspace.models_file()).await),
+            false => None,
+        };
+        let (desk_of_workspace, chosen) = live.and_then(|live| workspace.desk(address.port(), live)).unzip();
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
         let mcp = mcp::Servers::start(&config.mcp, store.clone()).await?;
         let profiles = Arc::new(profiles);
