@@ -104,6 +104,9 @@ impl WorkspaceConfig {
         match RootTemplate::parse(&self.root) {
             Err(error) => wrong("root", &error.to_string()),
             Ok(template) if !Path::new(template.base()).is_dir() => wrong("root", "is no folder that exists"),
+            Ok(template) if self.config == ModelEditing::Edit && !template.is_shared() => {
+                wrong("config", "\"edit\" is for all, and needs a root without {tenant} and {user}");
+            }
             Ok(_) => {}
         }
         if !self.readable.iter().all(|folder| folder.is_absolute()) {
@@ -144,6 +147,10 @@ mod tests {
             (&format!("{folder}/{{role}}"), "", &["root", "state"]),
         ] {
             assert_eq!(keys(config(root, state)), expected, "{root} {state}");
+        }
+        for (root, expected) in [(folder, &[] as &[&str]), (&format!("{folder}/{{user}}"), &["config"])] {
+            let edit = WorkspaceConfig { config: ModelEditing::Edit, ..config(root, ".state") };
+            assert_eq!(keys(edit), expected, "{root}");
         }
     }
 }

@@ -37,8 +37,8 @@ pub struct LiveModels {
 }
 
 impl LiveModels {
-    /// The models of `configured`, whose runs ask `defaults` by default, with what `file` has kept. What is wrong with
-    /// the file is logged, and it counts for nothing.
+    /// The models of `configured`, whose runs ask `defaults` by default, with what `file` has kept. A file that cannot be
+    /// read is logged and left as it is: nothing is changed until somebody has mended it.
     pub async fn open(
         configured: &LlmConfig,
         defaults: &[ModelOrigin],
@@ -50,10 +50,13 @@ impl LiveModels {
             Some(file) => aside(move || Kept::read(&file)).await,
             None => Ok(Kept::default()),
         };
-        let kept = kept.unwrap_or_else(|error| {
-            tracing::error!(%error, "the settings of models that were kept cannot be read");
-            Kept::default()
-        });
+        let (kept, file) = match kept {
+            Ok(kept) => (kept, file),
+            Err(error) => {
+                tracing::error!(%error, ?file, "the settings of models that were kept cannot be read");
+                (Kept::default(), None)
+            }
+        };
         let state = base.with(kept);
         let live = Self {
             configured: configured.clone(),
@@ -64,8 +67,9 @@ impl LiveModels {
             changing: Mutex::default(),
         };
         let state = live.state.load_full();
-        if let Err(mistakes) = live.connect(&live.base, &state) {
-            tracing::error!(mistakes = mistakes.join("; "), "models that were kept cannot be used");
+        match live.connected(&live.base, &state) {
+            Ok(models) => live.router.put(models),
+            Err(mistakes) => tracing::error!(mistakes = mistakes.join("; "), "models that were kept cannot be used"),
         }
         Arc::new(live)
     }
@@ -92,7 +96,10 @@ impl LiveModels {
         }
         let next = Arc::new(now.changed(after, &self.base).map_err(NotTaken::Mistakes)?);
         let models = self.connected(&now, &next).map_err(NotTaken::Mistakes)?;
-        let Some(file) = self.file.clone() else { return Err(NotTaken::NotKept) };
+        let Some(file) = self.file.clone() else {
+            tracing::error!("there is no file that could keep the settings of models");
+            return Err(NotTaken::NotKept);
+        };
         let kept = self.base.difference(&next);
         aside(move || kept.write(&file)).await.map_err(|error| {
             tracing::error!(error = %Causes(&error), "the settings of models were not kept");
@@ -100,11 +107,6 @@ impl LiveModels {
         })?;
         self.router.put(models);
         self.state.store(next);
-        Ok(())
-    }
-
-    fn connect(&self, before: &State, after: &State) -> Result<(), Vec<String>> {
-        self.router.put(self.connected(before, after)?);
         Ok(())
     }
 

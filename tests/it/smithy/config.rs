@@ -204,6 +204,18 @@ async fn by_default_each_user_chooses_their_model_and_changes_nothing_else() {
 }
 
 #[tokio::test]
+async fn what_was_kept_and_cannot_be_read_is_not_written_over() {
+    let editor = Editor::with(&[], EDIT, vec![says("Hi.")]).await;
+    let file = editor.root.path().join(".agentsmithy/models.json");
+    std::fs::write(&file, "{ half a file").unwrap();
+    let editor = editor.restarted(EDIT).await;
+    let (_model, config) = another(Vec::new()).await;
+    assert_eq!(put(&editor, config).await.0, 500);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ half a file");
+    assert_eq!(kinds(&editor.chat("Hi", json!({})).await).last(), Some(&"done"), "the configuration's own answers");
+}
+
+#[tokio::test]
 async fn a_server_without_a_model_says_so_until_it_has_one() {
     let editor = Editor::with(&[], &[("LLM__PROVIDER", "none"), ("WORKSPACE__CONFIG", "edit")], Vec::new()).await;
     let shown = editor.get("/api/config").await["config"].clone();
