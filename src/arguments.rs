@@ -50,6 +50,12 @@ pub(crate) enum Command {
     /// List the tools of the configured MCP servers, with digests ready to be pasted as pins; exit code 1 if a server
     /// cannot be reached.
     McpTools(McpArgs),
+    /// Serve tools to a desktop that has started this program: the Model Context Protocol on standard input and output.
+    Mcp {
+        /// On standard input and output.
+        #[arg(long, required = true)]
+        stdio: bool,
+    },
     /// Check or take away the audit record.
     Audit {
         #[command(subcommand)]

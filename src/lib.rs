@@ -20,6 +20,7 @@
 //! toolsets     FLOOR 3  families of tools with logic of their own, each behind a cargo feature
 //! tools        FLOOR 3  the machinery of tools: toolbox, backend client, declared tools, MCP, previews
 //! webhooks     FLOOR 3  signals, delivered to subscribers
+//! files        FLOOR 3  files of users: their bytes, beside what is known of them
 //! workspace    FLOOR 3  the files that an agent works on, its commands, and what can be taken back
 //! store        FLOOR 3  runs, conversations, drafts, previews and the trail, in SQLite or PostgreSQL
 //! demo         FLOOR 3  the embedded default: a stand-in model and a small REST backend
@@ -42,6 +43,7 @@ pub mod config;
 pub mod demo;
 pub mod dialect;
 pub mod directives;
+pub mod files;
 pub mod healthcheck;
 pub mod http;
 pub mod llm;

@@ -1,10 +1,11 @@
-//! The command line: `serve` (the default), `check-config`, `token`, `openapi`, `import-openapi`, `mcp-tools`, `audit`,
+//! The command line: `serve` (the default), `check-config`, `token`, `openapi`, `import-openapi`, `mcp`, `mcp-tools`, `audit`,
 //! `healthcheck`.
 //! Thin: all work is in the library.
 
 mod arguments;
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use arguments::{AuditCommand, CheckArgs, Cli, Command, ImportArgs, LaunchArgs, McpArgs, OpenapiArgs, TokenArgs};
 use clap::Parser;
 use switchboard::agent::ports::clock::SystemClock;
+use switchboard::app::stdio::Bearer;
 use switchboard::app::{self, App, StartError, Verified};
 use switchboard::chat::causes::Causes;
 use switchboard::config::catalogue::openapi::print::{self as import, Import};
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
                 | Command::Openapi(_)
                 | Command::ImportOpenapi(_)
                 | Command::Audit { .. }
+                | Command::Mcp { .. }
                 | Command::McpTools(_) => {}
             }
             return misconfigured(&problems);
@@ -88,12 +91,69 @@ fn main() -> ExitCode {
         Command::Openapi(args) => openapi(&args),
         Command::ImportOpenapi(args) => import_openapi(args),
         Command::McpTools(args) => mcp_tools(&config, &args),
+        Command::Mcp { stdio: _ } => mcp_stdio(config, &sources),
         Command::Audit { command } => audit(&config, command),
         Command::Healthcheck => match healthcheck::live(config.server.bind().0) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&Causes(&error).to_string()),
         },
     }
+}
+
+/// Serves the local user's tools to whoever has started this program. The user is the one whose token is in `SWITCHBOARD_TOKEN`, else
+/// that of `dev` mode.
+fn mcp_stdio(mut config: Config, sources: &Sources) -> ExitCode {
+    // A server beside others of the same settings: no port of theirs is taken.
+    "127.0.0.1:0".clone_into(&mut config.server.bind);
+    config.metrics.bind.clear();
+    let given = sources.env.get("SWITCHBOARD_TOKEN").cloned().filter(|token| !token.is_empty());
+    let traces = match telemetry::init(&config) {
+        Ok(traces) => traces,
+        Err(error) => return failed(&Causes(&error).to_string()),
+    };
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("the runtime did not start: {error}")),
+    };
+    let code = runtime.block_on(async {
+        let (stop, hurry) = match (stop_signals(1), stop_signals(2)) {
+            (Ok(stop), Ok(hurry)) => (stop, hurry),
+            (Err(error), _) | (_, Err(error)) => return failed(&format!("signals cannot be received: {error}")),
+        };
+        let app = match App::build(&config, &sources.assets()).await {
+            Ok(app) => app,
+            Err(StartError::Config(problems)) => return misconfigured(&problems),
+            Err(error) => return failed(&Causes(&error).to_string()),
+        };
+        let bearer = match (given, app.dev_tokens()) {
+            (Some(token), _) => Bearer::Given(token.into()),
+            (None, Some(own)) => Bearer::Own(own.clone()),
+            (None, None) => return failed("SWITCHBOARD_TOKEN must have the token of the user; this server makes none"),
+        };
+        let (input, output) = match (of_process(std::io::stdin()), of_process(std::io::stdout())) {
+            (Ok(input), Ok(output)) => (input, output),
+            (Err(error), _) | (_, Err(error)) => return failed(&format!("no messages can be carried: {error}")),
+        };
+        let carrying = app::stdio::carry(app.address(), bearer, input, output);
+        let ended = async {
+            tokio::select! {
+                () = carrying => {}
+                () = stop => {}
+            }
+        };
+        app.serve(ended, hurry).await;
+        ExitCode::SUCCESS
+    });
+    traces.close();
+    // Whoever waits for a line of standard input cannot be called off.
+    runtime.shutdown_background();
+    code
+}
+
+/// An end of this process's, which is read and written beside the workers.
+fn of_process(end: impl AsFd) -> std::io::Result<tokio::fs::File> {
+    let end = end.as_fd().try_clone_to_owned()?;
+    Ok(tokio::fs::File::from_std(std::fs::File::from(end)))
 }
 
 fn serve(config: &Config, sources: &Sources) -> ExitCode {

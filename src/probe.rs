@@ -9,7 +9,9 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use crate::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, ProviderErrorKind, SystemPrompt};
+use crate::agent::ports::llm::{
+    ChatRequest, LlmProvider, MustCall, ProviderError, ProviderErrorKind, SentFiles, SystemPrompt,
+};
 use crate::chat::causes::Causes;
 use crate::chat::message::{Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
@@ -197,10 +199,19 @@ async fn ask(
     tools: &[std::sync::Arc<ToolDef>],
     deadline: Instant,
 ) -> Result<Answer, ProviderError> {
-    let system = SystemPrompt { instructions: SYSTEM.into(), context: String::new() };
+    let system = SystemPrompt { instructions: SYSTEM.into(), client: String::new(), context: String::new() };
     let messages = [Message::User(UserMessage::new(question))];
-    let request =
-        ChatRequest { system: &system, messages: &messages, tools, may_call: true, model, deadline: Some(deadline) };
+    let request = ChatRequest {
+        system: &system,
+        messages: &messages,
+        files: SentFiles::default(),
+        tools,
+        may_call: true,
+        must_call: MustCall::No,
+        format: None,
+        model,
+        deadline: Some(deadline),
+    };
     let answer = timeout_at(deadline, read(provider, request)).await;
     answer.unwrap_or_else(|_| Err(ProviderError::new(ProviderErrorKind::TimedOut, "the probe's time is up")))
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use switchboard::agent::ports::checkpoints::{Changes, Checkpoints};
 use switchboard::agent::ports::workspace::{Edit, Pattern, Workspaces};
+use switchboard::bounded::memory::{Kind, Memory};
 use switchboard::chat::caller::Owner;
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::workspace::Folders;
@@ -60,11 +61,12 @@ async fn looks(files: usize) {
     println!("{files} files: the first checkpoint {:.0?}", begun.elapsed());
     // What has just been written is looked at twice.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let memory = Memory::new(1 << 30);
     let mut sessions = Vec::new();
     let mut statuses = Vec::new();
     for _ in 0..TIMES {
         let begun = Instant::now();
-        opened.session(of).await.unwrap();
+        drop(opened.session(of, memory.reserve(Kind::Export, 0).unwrap()).await.unwrap());
         sessions.push(begun.elapsed());
         let begun = Instant::now();
         git(&["status", "--porcelain"]);

@@ -11,6 +11,7 @@ mod measure;
 mod parts;
 mod ready;
 mod serve;
+pub mod stdio;
 #[cfg(feature = "workspace")]
 mod workspace;
 #[cfg(not(feature = "workspace"))]
@@ -29,6 +30,7 @@ use crate::agent::offer::selection::Finder;
 use crate::agent::ports::audit::AuditSink;
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::embeddings::Embedder;
+use crate::agent::ports::files::Files;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::schedules::ScheduleStore;
 use crate::agent::ports::signals::Bell;
@@ -44,7 +46,10 @@ use crate::config::assets::Assets;
 use crate::config::{BackendMode, Config, Problem};
 use crate::dialect;
 use crate::directives::Directives;
-use crate::http::auth::{self, AuthSetupError, DevTokens, LocalUser, Mode, SessionTokens, Tokens};
+use crate::files::{FileStore, NoFiles};
+use crate::http::auth::{
+    self, AuthConfig, AuthSetupError, DevTokens, ForwardedUsers, LocalUser, Mode, SessionTokens, SignIn, Tokens,
+};
 use crate::http::recorder::Recorder;
 use crate::http::{self, Services, server};
 use crate::llm;
@@ -137,6 +142,18 @@ pub enum StartError {
     /// The clients of subscribers could not be made.
     #[error("signals")]
     Webhooks(#[source] reqwest::Error),
+    /// The page's logo cannot be read.
+    #[error("page.logo {file:?}")]
+    Logo {
+        /// Its file.
+        file: String,
+        /// The cause.
+        #[source]
+        error: std::io::Error,
+    },
+    /// Files cannot be kept.
+    #[error(transparent)]
+    Files(#[from] crate::files::OpenError),
     /// Nothing can be measured.
     #[error("metrics")]
     Metrics(#[from] RecorderError),
@@ -157,6 +174,8 @@ impl App {
     /// # Errors
     /// See [`StartError`].
     pub async fn build(config: &Config, assets: &Assets) -> Result<Self, StartError> {
+        let logo = |error| StartError::Logo { file: config.page.logo.clone(), error };
+        let brand = http::Brand::load(&config.page).map_err(logo)?;
         let mut measured = Measured::start(&config.metrics).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let memory = Memory::new(config.limits.memory_bytes);
@@ -168,6 +187,8 @@ impl App {
         let origins = &config.server.cors_allowed_origins;
         let session_tokens =
             SessionTokens::from_config(&config.auth.session, origins, auth.clone(), clock.clone())?.map(Arc::new);
+        let AuthConfig { forwarded, leeway_s, .. } = &config.auth;
+        let forwarded_users = ForwardedUsers::from_config(forwarded, *leeway_s, clock.clone());
         let WorkspaceConfig { user: local, role: of_local, .. } = &config.workspace;
         let tokens_of_own = DevTokens::new(auth.clone(), clock.clone(), local, of_local);
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| tokens_of_own.clone());
@@ -178,6 +199,11 @@ impl App {
         };
         let subscriptions = Arc::new(config.signals.subscriptions());
         let store = store::open(&config.store, clock.clone(), subscriptions).await?;
+        let kept_files = FileStore::open(&config.files, &config.store.url, store.clone(), memory.clone())?;
+        let files: Arc<dyn Files> = match &kept_files {
+            Some(kept) => kept.clone(),
+            None => Arc::new(NoFiles),
+        };
         let (process, bell) = (Uuid::now_v7().to_string(), Bell::default());
 
         let demo_backend = DemoBackend::new();
@@ -190,7 +216,7 @@ impl App {
         };
         let backends = backends(config, backend_root, &intake)?;
         let of_process = ((process.as_str(), &bell), (&intake, workspace.tools()));
-        let Tools { toolbox, profiles, loaders, directives, desk: directive_desk, schedules, installations } =
+        let Tools { toolbox, profiles, loaders, directives, desk: directive_desk, schedules, installations, titles } =
             tools_and_profiles(config, assets, &backends, store.clone(), clock.clone(), of_process)?;
         let embeddings = config.embeddings.is_on().then(|| Embeddings::connect(&config.embeddings)).transpose()?;
 
@@ -211,9 +237,11 @@ impl App {
             data: loaders.clone(),
             finder: Finder::new(embeddings.map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>)),
             store: store.clone(),
+            files: files.clone(),
             checkpoints: workspace.checkpoints(),
             payloads: store.clone(),
             approvals: store.clone(),
+            decisions: store.clone(),
             plans: store.clone(),
             names: store.clone(),
             helpers: config.jobs().of_runs(),
@@ -229,6 +257,8 @@ impl App {
                 tool_arguments_bytes: config.limits.tool_arguments_bytes,
                 wall: Duration::from_secs(config.runs.wall_s),
                 approval: Duration::from_secs(config.runs.approval_s),
+                summary_wait: Duration::from_secs(config.runs.summary_wait_s),
+                decisions: Duration::from_secs(config.runs.decisions_s),
                 repeated_calls: config.runs.repeated_calls,
                 approvals: config.limits.approvals,
                 payloads: config.limits.payloads,
@@ -253,6 +283,8 @@ impl App {
             summariser: Summariser { writer: config.jobs().summary, agent },
             sessions: store.clone(),
             labeller: config.jobs().title,
+            titles: store.clone(),
+            titler: config.jobs().titles,
             places: store.clone(),
             plans: store.clone(),
             chosen,
@@ -279,7 +311,10 @@ impl App {
             dev_tokens: dev_tokens.clone(),
             local_user,
             previews: desk.clone(),
+            titles: Arc::new(titles),
+            calls: store.clone(),
             conversations: store.clone(),
+            branches: store.clone(),
             places: store.clone(),
             plans: store.clone(),
             directives: directive_desk,
@@ -300,6 +335,8 @@ impl App {
                 context_bytes: config.limits.context_bytes,
                 history_bytes: config.limits.history_bytes,
                 ai_sdk_version: config.server.ai_sdk_version,
+                open_interrupts: config.server.ag_ui_open_interrupts,
+                public_url: config.server.public_url.trim_end_matches('/').into(),
                 chat_message: config.chat_message.profile.as_str().into(),
                 smithy: match config.workspace.is_on() {
                     true => (config.workspace.profile.as_str().into(), config.workspace.role.as_str().into()),
@@ -312,6 +349,10 @@ impl App {
             audit_role: config.server.audit_role.clone(),
             admin_role: config.server.admin_role.clone(),
             exports: store.clone(),
+            search: store.clone(),
+            feedback: store.clone(),
+            files,
+            files_per_message: config.files.per_message,
             quotas: config.limits.quotas(),
             audit: store.clone(),
             recorder: recorder.clone(),
@@ -319,9 +360,12 @@ impl App {
             cookie_tokens: http::auth::CookieTokens::new(&config.auth.cookie, &config.server.cors_allowed_origins)
                 .map(Arc::new),
             session_tokens: session_tokens.clone(),
+            forwarded_users: forwarded_users.map(Arc::new),
+            sign_in: config.page.sign_in().map(|sign_in| Arc::new(SignIn::new(sign_in, auth.clone(), clock.clone()))),
             renewal: http::auth::Renewal::from_config(&config.auth, auth.clone(), clock.clone()).map(Arc::new),
-            memory,
+            intake: intake.clone(),
             keep_alive: none_if_zero(config.server.keep_alive_s),
+            mcp: Arc::new(http::ProtectedResource::new(&config.auth, &config.server.cors_allowed_origins)),
         };
         // Last, so that a start that fails leaves nothing behind that fetches.
         let webhooks =
@@ -329,13 +373,16 @@ impl App {
         if config.launch.is_some() {
             services.open_first_dialog().await;
         }
+        if let Some(kept) = kept_files {
+            kept.start();
+        }
         directives.start(schedules, &(store.clone() as Arc<dyn ScheduleStore>));
         auth.start();
         recorder.start();
         Ok(Self {
             listener,
             address,
-            router: http::router(&config.server, services, toolsets::pages().collect()),
+            router: http::router(&config.server, services, (toolsets::pages().collect(), &brand)),
             bounds: server::ConnectionBounds::from_config(&config.server),
             runs,
             log,

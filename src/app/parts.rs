@@ -30,6 +30,7 @@ use crate::tools::executor::Toolbox;
 use crate::tools::previews::PreviewBounds;
 use crate::tools::rest::data::Loaders;
 use crate::tools::rest::registry::RestTools;
+use crate::tools::rest::titles::Titles;
 use crate::tools::{self, Deps, Workplace};
 use crate::toolsets;
 
@@ -80,6 +81,7 @@ pub(super) struct Tools {
     pub(super) schedules: Vec<Schedule>,
     /// The tool that `chat_message.installations` names.
     pub(super) installations: Option<OfferedTool>,
+    pub(super) titles: Titles,
 }
 
 pub(super) fn tools_and_profiles(
@@ -132,8 +134,9 @@ pub(super) fn tools_and_profiles(
     let directives =
         Directives::new((store.clone(), store), commands, settings, process.to_owned(), clock, bell.clone());
     let desk = Arc::new(Desk(directives.clone())) as Arc<dyn DirectiveDesk>;
+    let titles = declared.titles();
     let toolbox = toolbox.with(declared.handlers(&desk));
-    Ok(Tools { toolbox, profiles, loaders, directives, desk, schedules, installations })
+    Ok(Tools { toolbox, profiles, loaders, directives, desk, schedules, installations, titles })
 }
 
 /// The models of a profile that names none, in order of trying.

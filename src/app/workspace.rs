@@ -115,6 +115,7 @@ impl Workspace {
             profile: profile.clone(),
             role: role.clone(),
             port,
+            extents: Arc::default(),
         };
         Some((desk, models))
     }

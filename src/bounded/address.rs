@@ -58,6 +58,9 @@ pub enum Refused {
     /// Its host is not on the public internet, or its name leads elsewhere too.
     #[error("the host is not on the public internet, and this server is not allowed to reach others")]
     NotPublic,
+    /// Its name leads to where clouds tell their machines' secrets, and nowhere else.
+    #[error("the name of the host leads to a link-local or metadata address, where there is no such server")]
+    Metadata,
 }
 
 /// How an address may be followed.
@@ -96,20 +99,32 @@ impl Exceptions {
     }
 }
 
-/// Whether a host is an address of the machine's own link only, where clouds tell their machines' secrets: no server that somebody
-/// means is there. With the two that clouds have elsewhere: Alibaba's, and Amazon's of IPv6.
-pub fn is_link_local(url: &Url) -> bool {
-    let address: IpAddr = match url.host() {
-        Some(Host::Ipv4(address)) => address.into(),
-        Some(Host::Ipv6(address)) => address.into(),
-        Some(Host::Domain(_)) | None => return false,
-    };
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.is_link_local() || address == Ipv4Addr::new(100, 100, 100, 200),
-        IpAddr::V6(address) => {
-            address.is_unicast_link_local() || address == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
-        }
+/// Whether a host is an address at which clouds tell their machines' secrets ([`is_metadata`]): no server that somebody means is
+/// there.
+pub fn is_metadata_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => is_metadata(address.into()),
+        Some(Host::Ipv6(address)) => is_metadata(address.into()),
+        Some(Host::Domain(_)) | None => false,
     }
+}
+
+/// Whether an address is of the machine's own link only, where clouds tell their machines' secrets, or one of those that clouds
+/// have elsewhere for it: Alibaba's, Azure's, and Amazon's of IPv6; in the dress of IPv6 too.
+pub fn is_metadata(address: IpAddr) -> bool {
+    let v4 = match address.to_canonical() {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(address) => match address.segments() {
+            [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => return true,
+            _ if address.is_unicast_link_local() => return true,
+            // NAT64 and compatible ones, then 6to4.
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+                Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
+            }
+            _ => return false,
+        },
+    };
+    v4.is_link_local() || v4 == Ipv4Addr::new(100, 100, 100, 200) || v4 == Ipv4Addr::new(168, 63, 129, 16)
 }
 
 /// How `url` may be followed. A host that is an address is vetted here, since clients resolve nothing then; one that is a
@@ -247,6 +262,33 @@ mod tests {
         ];
         for (address, expected, why) in rows {
             assert_eq!(is_public(address.parse().unwrap()), expected, "{address}: {why}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_known_in_each_dress() {
+        let rows = [
+            ("169.254.169.254", true),
+            ("169.254.0.1", true),
+            ("100.100.100.200", true),
+            ("168.63.129.16", true),
+            ("::ffff:169.254.169.254", true),
+            ("::169.254.169.254", true),
+            ("64:ff9b::169.254.169.254", true),
+            ("2002:a9fe:a9fe::1", true),
+            ("fd00:ec2::254", true),
+            ("fe80::1", true),
+            ("169.253.255.255", false),
+            ("127.0.0.1", false),
+            ("10.0.0.1", false),
+            ("100.100.100.201", false),
+            ("::1", false),
+            ("fd00::1", false),
+            ("64:ff9b::8.8.8.8", false),
+            ("2606:4700::1111", false),
+        ];
+        for (address, expected) in rows {
+            assert_eq!(is_metadata(address.parse().unwrap()), expected, "{address}");
         }
     }
 

@@ -16,11 +16,13 @@ pub enum Kind {
     Json,
     /// Answers that are sent as a whole: exports, long lists.
     Export,
+    /// Files that are sent to models.
+    File,
 }
 
 impl Kind {
     /// All of them, in declaration order.
-    const ALL: [Self; 3] = [Self::Body, Self::Json, Self::Export];
+    const ALL: [Self; 4] = [Self::Body, Self::Json, Self::Export, Self::File];
 
     /// As the gauge names it.
     fn label(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Kind {
             Self::Body => "body",
             Self::Json => "json",
             Self::Export => "export",
+            Self::File => "file",
         }
     }
 }
@@ -128,17 +131,17 @@ mod tests {
         let memory = Memory::new(100);
         let mut body = memory.reserve(Kind::Body, 40).unwrap();
         let json = memory.clone().reserve(Kind::Json, 50).unwrap();
-        assert_eq!(reserved(&memory), [("body", 40), ("json", 50), ("export", 0)], "by kind");
+        assert_eq!(reserved(&memory), [("body", 40), ("json", 50), ("export", 0), ("file", 0)], "by kind");
         assert_eq!(body.grow(11), Err(Exhausted), "one too many");
         assert_eq!(memory.reserve(Kind::Export, 11).map(|more| more.bytes()), Err(Exhausted), "of any kind");
         assert_eq!(memory.reserve(Kind::Export, usize::MAX).map(|more| more.bytes()), Err(Exhausted), "no overflow");
         assert_eq!((body.grow(10), body.bytes()), (Ok(()), 50), "to the last byte");
         body.shrink_to(20);
         drop(json);
-        assert_eq!(reserved(&memory), [("body", 20), ("json", 0), ("export", 0)], "given back");
+        assert_eq!(reserved(&memory), [("body", 20), ("json", 0), ("export", 0), ("file", 0)], "given back");
         drop(body);
         assert!(memory.reserve(Kind::Export, 100).is_ok(), "all of it");
-        assert_eq!(reserved(&memory), [("body", 0), ("json", 0), ("export", 0)], "and back");
+        assert_eq!(reserved(&memory), [("body", 0), ("json", 0), ("export", 0), ("file", 0)], "and back");
         assert!(Memory::new(0).reserve(Kind::Body, usize::MAX).is_ok(), "no limit");
     }
 }

@@ -1,9 +1,10 @@
 //! Bounds for input of others, below all floors: one budget of memory, one reader of JSON, threads off the runtime's
-//! workers for large inputs, and which addresses may be connected to that others name.
+//! workers for large inputs, and which addresses may be connected to, with the clients that hold to it.
 //!
 //! **Invariant:** memory whose size a stranger chooses is reserved before it is allocated.
 
 pub mod address;
+pub mod client;
 pub mod intake;
 pub mod json;
 pub mod memory;

@@ -13,7 +13,8 @@ pub struct Owner {
     pub user: String,
 }
 
-/// Stands between an issuer's name and a tenant of it, and nowhere else in either.
+/// Stands between an issuer's name and a tenant of it, between a connection's user and one whom it names, and nowhere else in
+/// them.
 pub const ISSUER_SEPARATOR: char = '\u{1f}';
 
 impl Owner {

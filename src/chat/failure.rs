@@ -30,6 +30,7 @@ pub enum FailureCode {
     ToolFailures,
     MaxTokens,
     EmptyAnswer,
+    InvalidAnswer,
     ContentFiltered,
     ContextTooLong,
     ModelRefused,
@@ -48,7 +49,7 @@ pub enum FailureCode {
 
 impl FailureCode {
     /// All that this version has.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Internal,
         Self::StoreUnavailable,
         Self::Interrupted,
@@ -64,6 +65,7 @@ impl FailureCode {
         Self::ToolFailures,
         Self::MaxTokens,
         Self::EmptyAnswer,
+        Self::InvalidAnswer,
         Self::ContentFiltered,
         Self::ContextTooLong,
         Self::ModelRefused,
@@ -98,6 +100,7 @@ impl FailureCode {
             Self::ToolFailures => "tool_failures",
             Self::MaxTokens => "max_tokens",
             Self::EmptyAnswer => "empty_answer",
+            Self::InvalidAnswer => "invalid_answer",
             Self::ContentFiltered => "content_filtered",
             Self::ContextTooLong => "context_too_long",
             Self::ModelRefused => "model_refused",

@@ -109,6 +109,9 @@ uuid_id!(
     /// A delivery of a signal to a subscriber.
     DeliveryId, Uuid::now_v7());
 uuid_id!(
+    /// A file of a user's.
+    FileId, Uuid::new_v4());
+uuid_id!(
     /// A draft that is being built over several messages.
     DraftId, Uuid::new_v4());
 
@@ -207,6 +210,11 @@ impl ToolCallId {
     /// A fresh id of ours: `call_` and 32 hex digits, which every vendor's alphabet allows.
     pub fn mint() -> Self {
         Self::from_minted(format!("call_{}", Uuid::new_v4().simple()))
+    }
+
+    /// The id of the call that is made once that approval lets it through: by it the two are known to be one.
+    pub fn of_approval(ApprovalId(id): ApprovalId) -> Self {
+        Self::from_minted(format!("call_{}", id.simple()))
     }
 
     /// A fresh id of ours for a call to which the model has given the id of another one. Where that is short it begins so,

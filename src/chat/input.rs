@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use super::ids::{ConversationId, MessageId};
+use serde_json::{Map, Value};
+
+use super::answer_format::AnswerFormat;
+use super::file::FileRef;
+use super::ids::{ConversationId, MessageId, RunId};
 use super::model::ModelWish;
 use super::place::PlaceUpdate;
 use super::screen::ScreenState;
 use super::state::Recap;
-use super::tool::ToolDef;
+use super::tool::{ToolChoice, ToolDef};
 
-/// One chat turn as the client requested it, already validated.
+/// One chat turn as the client requested it, already validated. Its files are `F`: as they were given while the request is
+/// read, and kept ones when it begins a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunInput {
+pub struct RunInput<F = FileRef> {
     /// The question.
-    pub ask: Ask,
+    pub ask: Ask<F>,
     /// Where the user is, which selects the profile that answers.
     pub screen: Screen,
     /// The conversation to continue; `None` begins a new one.
@@ -22,7 +27,7 @@ pub struct RunInput {
     pub parent: Option<Parent>,
     /// Earlier messages, as the client sends them, for clients that keep their conversations to themselves. Only of a
     /// conversation that begins: the server's own history is never replaced by it.
-    pub earlier: Vec<ClientMessage>,
+    pub earlier: Vec<ClientMessage<F>>,
     /// Whether a conversation that begins is left out of its user's list: its client has a list of its own.
     pub unlisted: bool,
     /// How to run it.
@@ -49,45 +54,125 @@ pub enum Screen {
 
 /// The question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum Ask<F = FileRef> {
     /// A new message.
     Message {
-        /// The user's words; empty only where there is a note.
+        /// The user's words; empty only where there is a note or a file.
         text: String,
         /// Other acts of the user, in words of ours for the model.
         note: Option<String>,
+        /// Files that belong to it.
+        files: Vec<F>,
     },
     /// The last user message, or the one that is named as parent, again.
     Again,
     /// The results of the calls that the newest run left to its client.
-    Results(Vec<ClientResult>),
+    Results(Vec<ClientResult<F>>),
 }
 
-impl Ask {
+impl<F> Ask<F> {
     /// A new message of nothing but words.
     pub fn message(text: impl Into<String>) -> Self {
-        Self::Message { text: text.into(), note: None }
+        Self::Message { text: text.into(), note: None, files: Vec::new() }
+    }
+
+    /// The same with what `with` makes of each file.
+    pub fn with_files<G>(self, with: &mut impl FnMut(F) -> G) -> Ask<G> {
+        match self {
+            Self::Message { text, note, files } => {
+                Ask::Message { text, note, files: files.into_iter().map(with).collect() }
+            }
+            Self::Again => Ask::Again,
+            Self::Results(results) => {
+                let result = |ClientResult { call, content, files, is_error }| {
+                    let files = files.into_iter().map(&mut *with).collect();
+                    ClientResult { call, content, files, is_error }
+                };
+                Ask::Results(results.into_iter().map(result).collect())
+            }
+        }
     }
 }
 
 /// A client's result of a call that was left to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientResult {
+pub struct ClientResult<F = FileRef> {
     /// The call's id.
     pub call: String,
     /// The text for the model.
     pub content: String,
+    /// Files that the model sees beside it.
+    pub files: Vec<F>,
     /// Whether the call failed.
     pub is_error: bool,
 }
 
 /// A message of a conversation that the client keeps; untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientMessage {
-    /// The user's text.
-    User(String),
+pub enum ClientMessage<F = FileRef> {
+    /// The user's text, and the files that belong to it.
+    User(String, Vec<F>),
     /// The model's answer, as the client sends it.
     Assistant(String),
+    /// Calls that a model made in one turn, of tools that the client runs itself.
+    Calls(Vec<ToldCall<F>>),
+}
+
+impl<F> ClientMessage<F> {
+    /// The size of its texts.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::User(text, _) | Self::Assistant(text) => text.len(),
+            Self::Calls(calls) => calls.iter().map(ToldCall::bytes).sum(),
+        }
+    }
+
+    /// The same with what `with` makes of each file.
+    pub fn with_files<G>(self, with: &mut impl FnMut(F) -> G) -> ClientMessage<G> {
+        match self {
+            Self::User(text, files) => ClientMessage::User(text, files.into_iter().map(with).collect()),
+            Self::Assistant(text) => ClientMessage::Assistant(text),
+            Self::Calls(calls) => {
+                let call = |ToldCall { tool, arguments, result, files, is_error }| {
+                    let files = files.into_iter().map(&mut *with).collect();
+                    ToldCall { tool, arguments, result, files, is_error }
+                };
+                ClientMessage::Calls(calls.into_iter().map(call).collect())
+            }
+        }
+    }
+
+    /// Its files.
+    pub fn files(&self) -> impl Iterator<Item = &F> {
+        let (words, calls) = match self {
+            Self::User(_, files) => (files.as_slice(), &[][..]),
+            Self::Assistant(_) => (&[][..], &[][..]),
+            Self::Calls(calls) => (&[][..], calls.as_slice()),
+        };
+        words.iter().chain(calls.iter().flat_map(|call| &call.files))
+    }
+}
+
+/// A call of a tool that the client runs itself, and its result, as the client tells of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldCall<F = FileRef> {
+    /// The tool's name, as the model knows it.
+    pub tool: String,
+    /// The arguments as JSON text.
+    pub arguments: String,
+    /// The text for the model.
+    pub result: String,
+    /// Files that the model sees beside it.
+    pub files: Vec<F>,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+impl<F> ToldCall<F> {
+    /// The size of its texts.
+    pub fn bytes(&self) -> usize {
+        self.tool.len() + self.arguments.len() + self.result.len()
+    }
 }
 
 /// Where a branch begins.
@@ -97,6 +182,8 @@ pub enum Parent {
     Root,
     /// After that message.
     Message(MessageId),
+    /// After all of that run.
+    Run(RunId),
 }
 
 /// How a run is to be carried out, whatever it answers.
@@ -114,17 +201,46 @@ pub struct RunOptions {
     pub background: Option<bool>,
     /// What happens when the conversation has a run already; the configuration says where the request does not.
     pub on_busy: Option<OnBusy>,
+    /// The client's own id of its message, by which it may ask it again.
+    pub asked_as: Option<String>,
+    /// Whether its client reads what runs in its conversation, so that it has stopped a run in the background that nobody
+    /// reads: that one is cancelled, where the other one would be refused.
+    pub stops_unread: bool,
     /// Whether its reader may see arguments and results of tools.
     pub details: bool,
     /// Tools that the client runs itself, offered beside the profile's. One with the name of a profile's tool does not
     /// count.
     pub client_tools: Vec<Arc<ToolDef>>,
+    /// Whether one of those has to be called.
+    pub tool_choice: ToolChoice,
+    /// The form of the answer, where it is not free text.
+    pub answer_format: Option<AnswerFormat>,
+    /// Instructions of the client's own for the model, which count where the profile lets them; untrusted.
+    pub instructions: Option<Arc<str>>,
     /// Whether a plan may wait for a person in the middle: its client is told so, and goes on when they have decided. Otherwise
     /// the step fails.
     pub may_pause: bool,
+    /// What it does instead of asking a model; `None`: it asks one.
+    pub direct: Option<Box<Direct>>,
     /// Whether its client keeps a session: a first message goes on in the one that waits for it, and nothing begins
     /// without the data that the profile requires.
     pub in_session: bool,
+}
+
+/// What a run does that asks no model: its client has one of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Direct {
+    /// It makes this call.
+    Call {
+        /// The tool.
+        name: String,
+        /// The arguments.
+        arguments: Map<String, Value>,
+    },
+    /// It carries out what was decided of such a call.
+    Decided,
+    /// It ends as cancelled: the call was turned down, and nobody wants to hear of what it was for.
+    CalledOff,
 }
 
 /// What happens to a request whose conversation has a run already.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::file::FileRef;
 use super::preview::Decided;
 use super::tool::{ToolCall, ToolResult};
 
@@ -84,6 +85,8 @@ pub struct UserMessage {
     pub decisions: Vec<Decided>,
     /// Other acts of the user, in words of ours; the model reads them after the text.
     pub note: Option<String>,
+    /// Files that belong to it, in order.
+    pub files: Vec<FileRef>,
 }
 
 impl UserMessage {
@@ -94,7 +97,7 @@ impl UserMessage {
 
     /// A message of `author` with nothing to report besides.
     pub fn by(author: Author, text: impl Into<String>) -> Self {
-        Self { author, text: text.into(), decisions: Vec::new(), note: None }
+        Self { author, text: text.into(), decisions: Vec::new(), note: None, files: Vec::new() }
     }
 
     /// The text for the model: the decisions, one bracketed line each, then the user's words, then the note.
@@ -218,7 +221,7 @@ impl Replay {
 /// Which vendor and model produced a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelOrigin {
-    /// The provider's name in the configuration: `gemini`, `claude`, `ollama`, `openai`, `demo`.
+    /// The provider's name in the configuration: `gemini`, `claude`, `ollama`, `openai`, `bedrock`, `demo`.
     pub provider: String,
     /// The model as configured.
     pub model: String,

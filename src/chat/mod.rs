@@ -5,6 +5,7 @@
 //! counterpart.
 
 pub mod answer;
+pub mod answer_format;
 pub mod approval;
 pub mod artifact;
 pub mod audit;
@@ -17,6 +18,8 @@ pub mod directive;
 pub mod event;
 pub mod failure;
 pub mod fate;
+pub mod feedback;
+pub mod file;
 pub mod fit;
 pub mod ids;
 pub mod input;

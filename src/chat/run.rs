@@ -64,6 +64,14 @@ impl RunState {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
+    /// Whether it has ended without an answer, and can be gone on with.
+    pub fn broke_off(self) -> bool {
+        match self {
+            Self::Failed | Self::Cancelled | Self::Interrupted => true,
+            Self::Queued | Self::Running | Self::AwaitingApproval | Self::Completed => false,
+        }
+    }
+
     /// Whether it runs or will run.
     pub fn is_live(self) -> bool {
         match self {
@@ -102,6 +110,8 @@ pub struct RunRecord {
     pub request_id: String,
     /// Whether it goes on without readers.
     pub background: bool,
+    /// Whether it asks no model: it makes a call of its client's own.
+    pub direct: bool,
     /// The run that it continues.
     pub continues: Option<RunId>,
     /// The calls that it ended with and left to its client.

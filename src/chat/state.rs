@@ -220,6 +220,7 @@ mod tests {
             name: "t".to_owned(),
             content: content.to_owned(),
             fate: CallFate::Done,
+            files: Vec::new(),
         };
         let messages = [
             Message::User(UserMessage::new("Größe")),

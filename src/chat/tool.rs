@@ -6,6 +6,7 @@ use super::approval::Consent;
 use super::artifact::Artifact;
 use super::caller::Caller;
 use super::fate::{CallError, CallFate};
+use super::file::FileRef;
 use super::ids::{DirectiveId, ToolCallId};
 use super::payload::NewPayload;
 use super::place::Move;
@@ -20,6 +21,20 @@ pub struct ToolDef {
     pub description: String,
     /// JSON Schema of the arguments, `type: object` at the top.
     pub input_schema: Value,
+}
+
+/// Whether a client wants a tool of its own to be called.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// None of its tools is called.
+    None,
+    /// The answer is a call of any of its tools.
+    Required,
+    /// The answer is a call of this one.
+    Named(String),
 }
 
 /// Who may use a tool, and the consent that each call needs.
@@ -98,6 +113,8 @@ pub struct ToolOutput {
     pub moves: Option<Move>,
     /// What the trail says of it besides.
     pub note: Option<CallNote>,
+    /// Files that it made, kept already; the model sees them beside the text.
+    pub files: Vec<FileRef>,
 }
 
 /// What is known of a call beside its result.
@@ -133,14 +150,14 @@ impl ToolOutput {
             error: None,
             moves: None,
             note: None,
+            files: Vec::new(),
         }
     }
 
     /// A failure in the protocol's shape (section 7): `{"error":"message"}`.
     pub fn error(message: &str) -> Self {
         let content = serde_json::json!({ "error": message }).to_string();
-        let error = Some(CallError::Failed);
-        Self { content, artifacts: Vec::new(), payload: None, fate: CallFate::Failed, error, moves: None, note: None }
+        Self { fate: CallFate::Failed, error: Some(CallError::Failed), ..Self::ok(content) }
     }
 
     /// The same for this reason.
@@ -170,12 +187,14 @@ pub struct ToolResult {
     pub content: String,
     /// The fate of the call.
     pub fate: CallFate,
+    /// Files that it made, which the model sees beside the text.
+    pub files: Vec<FileRef>,
 }
 
 impl ToolResult {
     /// The result of `call`, as its output says.
     pub fn from_call(call: &ToolCall, output: ToolOutput) -> Self {
-        let ToolOutput { content, artifacts: _, payload: _, fate, error: _, moves: _, note: _ } = output;
-        Self { id: call.id.clone(), name: call.name.clone(), content, fate }
+        let ToolOutput { content, artifacts: _, payload: _, fate, error: _, moves: _, note: _, files } = output;
+        Self { id: call.id.clone(), name: call.name.clone(), content, fate, files }
     }
 }

@@ -6,10 +6,11 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{BackendMode, Config, Problem, own_data};
-use crate::bounded::address::is_link_local;
+use crate::bounded::address::is_metadata_host;
 use crate::chat::input::OnBusy;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::Helper;
+use crate::http::Brand;
 use crate::http::auth::Mode;
 use crate::http::server::Network;
 use crate::llm::{self, ConnectError, UnknownModel, Vendor};
@@ -21,6 +22,9 @@ const MOST_APPROVALS: usize = 100;
 
 /// 100 previews that wait are all that is listed; see [`crate::agent::ports::previews::PreviewClaims::waiting_previews`].
 const MOST_PREVIEWS: usize = 100;
+
+/// An hour: a run holds its conversation while it waits for decisions.
+const MOST_DECISIONS_S: u64 = 3600;
 
 /// Seconds of a lease: longer than a few beats, and short enough that a dead process is noticed while a client still
 /// waits.
@@ -55,6 +59,8 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     backends(config, problems);
     signals(config, problems);
     web(config, problems);
+    let mistakes = Brand::mistakes(&config.page).into_iter().chain(config.page.mistakes());
+    problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("page.{key}"), reason)));
     let mistakes = config.workspace.mistakes().into_iter();
     problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("workspace.{key}"), reason)));
     own_data::check(config, problems);
@@ -63,6 +69,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
         problems.push(Problem::new("store.url", "must begin with sqlite: or postgres://"));
     }
+    problems.extend(config.files.mistake().map(|reason| Problem::new("files.url", reason)));
     if config.store.max_connections == 0 {
         problems.push(Problem::new("store.max_connections", "must be at least 1"));
     }
@@ -182,6 +189,9 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
         let policies = OnBusy::ALL.map(OnBusy::name).join(", ");
         problems.push(Problem::new("runs.on_busy", format!("must be one of: {policies}")));
     }
+    if runs.decisions_s > MOST_DECISIONS_S {
+        problems.push(Problem::new("runs.decisions_s", format!("must be at most {MOST_DECISIONS_S}")));
+    }
     if runs.approval_s == 0 {
         problems.push(Problem::new("runs.approval_s", "must be at least 1"));
     }
@@ -272,6 +282,9 @@ fn server(config: &Config, problems: &mut Vec<Problem>) {
                       set auth.mode or bind to 127.0.0.1";
         problems.push(Problem::new("server.bind", reason));
     }
+    if !config.server.public_url.is_empty() {
+        origin("server.public_url", &config.server.public_url, problems);
+    }
     for network in config.server.trusted_proxies.iter().filter(|text| Network::parse(text).is_none()) {
         let reason = format!("{network:?} is not an address or a network such as \"10.0.0.0/8\"");
         problems.push(Problem::new("server.trusted_proxies", reason));
@@ -292,6 +305,10 @@ fn auth(config: &Config, problems: &mut Vec<Problem>) {
     }
     let mistakes = config.auth.mistakes().into_iter();
     problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("auth.{key}"), reason)));
+    if !config.page.oidc_issuer.is_empty() && config.auth.mode == Mode::Dev {
+        let reason = "needs another auth.mode than dev, which takes no tokens of others";
+        problems.push(Problem::new("page.oidc_issuer", reason));
+    }
 }
 
 fn llm(config: &Config, problems: &mut Vec<Problem>) {
@@ -394,7 +411,7 @@ fn origin(key: &str, text: &str, problems: &mut Vec<Problem>) {
         Ok(url) if !url.username().is_empty() || url.password().is_some() => "must not hold a user or password",
         Ok(url) if url.query().is_some() || url.fragment().is_some() => "must not have a query or fragment",
         // Where clouds tell their machines' secrets.
-        Ok(url) if is_link_local(&url) => "is a link-local address, where there is no such server",
+        Ok(url) if is_metadata_host(&url) => "is a link-local address, where there is no such server",
         Ok(_) => return,
     };
     problems.push(Problem::new(key, reason));

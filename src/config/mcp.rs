@@ -28,6 +28,7 @@ pub(super) fn prepare(
             }
         }
         named::fetch_one(section, "url", &path, env, problems);
+        named::fetch_one(section, "client_secret", &path, env, problems);
     }
     named::check_plain("mcp", &names, problems);
     named::add(defaults, &["mcp"], names, &server());
@@ -38,7 +39,7 @@ fn server() -> Table {
     let default = crate::tools::mcp::McpConfig::default();
     let number = |seconds: u64| Value::Integer(i64::try_from(seconds).unwrap_or(i64::MAX));
     let mut table = Table::new();
-    for key in ["url", "command"] {
+    for key in ["url", "command", "token_url", "client_id", "client_secret", "scope", "audience"] {
         table.insert(key.to_owned(), Value::String(String::new()));
     }
     for key in ["args", "tools", "roles", "read_only"] {

@@ -34,6 +34,7 @@ use crate::agent::spend::budget::Budget;
 use crate::agent::spend::prices::Prices;
 use crate::chat::cost::Cost;
 use crate::directives;
+use crate::files;
 use crate::http;
 use crate::llm;
 use crate::runs;
@@ -48,7 +49,7 @@ use assets::Assets;
 pub(crate) use check::no_demo_backend;
 pub use launch::Launch;
 pub use observability::{Metrics, Telemetry};
-pub use plans::{Helpers, Jobs, PlansConfig};
+pub use plans::{Helpers, Jobs, PlansConfig, Titles};
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -56,6 +57,8 @@ pub use plans::{Helpers, Jobs, PlansConfig};
 pub struct Config {
     /// The product's address and its limits.
     pub server: http::ServerConfig,
+    /// How the chat page calls itself and looks, and how its users sign in.
+    pub page: http::PageConfig,
     /// The accepted tokens.
     pub auth: http::auth::AuthConfig,
     /// The pages of the `chat-stream` protocol.
@@ -88,10 +91,14 @@ pub struct Config {
     pub signals: webhooks::SignalsConfig,
     /// What the tools of the web may reach.
     pub web: tools::web::WebConfig,
+    /// What users attach to their messages, and what tools make.
+    pub files: files::FilesConfig,
     /// The files that an agent works on.
     pub workspace: workspace::config::WorkspaceConfig,
     /// The models that do jobs beside runs.
     pub helpers: Helpers,
+    /// Who gives conversations their titles.
+    pub titles: Titles,
     /// The level and the format of the log.
     pub log: Log,
     /// A page for Prometheus.
@@ -350,7 +357,7 @@ impl Config {
     }
 
     /// The settings that name a model for a job, each with what it says.
-    fn helper_names(&self) -> [(&'static str, &str); 7] {
+    fn helper_names(&self) -> [(&'static str, &str); 8] {
         let Helpers { plan, review, executor, clarify, title, message } = &self.helpers;
         [
             ("runs.summary_model", &self.runs.summary_model),
@@ -360,14 +367,15 @@ impl Config {
             ("helpers.clarify", clarify),
             ("helpers.title", title),
             ("helpers.message", message),
+            ("titles.model", &self.titles.model),
         ]
     }
 
     /// The models that do the jobs beside runs.
     pub fn jobs(&self) -> Jobs {
-        let [summary, plan, review, executor, clarify, title, message] =
+        let [summary, plan, review, executor, clarify, title, message, titles] =
             self.helper_names().map(|(key, name)| check::helper(self, key, name, &mut Vec::new()));
-        Jobs { summary, plan, review, executor, clarify, title, message }
+        Jobs { summary, plan, review, executor, clarify, title, message, titles }
     }
 
     /// The settings as far as they can be read, wrong ones replaced by their defaults: for finding more mistakes, not

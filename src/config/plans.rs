@@ -1,4 +1,4 @@
-//! `[plans]` and `[helpers]`: the bounds of plans and sub-agents, and who does the jobs around them.
+//! `[plans]`, `[helpers]` and `[titles]`: the bounds of plans and sub-agents, and who does the jobs around them and runs.
 
 use std::time::Duration;
 
@@ -58,6 +58,14 @@ pub struct Helpers {
     pub message: String,
 }
 
+/// `[titles]`: titles of conversations that have none, made behind their runs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Titles {
+    /// Makes them: as in `[helpers]`.
+    pub model: String,
+}
+
 /// The models of all jobs beside runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jobs {
@@ -75,17 +83,20 @@ pub struct Jobs {
     pub title: Helper,
     /// See [`Helpers`].
     pub message: Helper,
+    /// See [`Titles`].
+    pub titles: Helper,
 }
 
 impl Jobs {
     /// All of them.
-    pub fn all(&self) -> [&Helper; 7] {
-        [&self.summary, &self.plan, &self.review, &self.executor, &self.clarify, &self.title, &self.message]
+    pub fn all(&self) -> [&Helper; 8] {
+        let Self { summary, plan, review, executor, clarify, title, message, titles } = self;
+        [summary, plan, review, executor, clarify, title, message, titles]
     }
 
     /// Those of the loop.
     pub fn of_runs(&self) -> context::Helpers {
-        let Self { summary: _, plan, review, executor, clarify, title: _, message } = self.clone();
+        let Self { summary: _, plan, review, executor, clarify, title: _, message, titles: _ } = self.clone();
         context::Helpers { plan, review, executor, clarify, message }
     }
 }

@@ -2,8 +2,10 @@
 
 use super::reply::Reply;
 use crate::chat::approval::{Deciding, DecisionRule};
-use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, ClientMessage, Parent, RunOptions, Screen};
+use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::chat::input::{Parent, RunOptions, Screen};
+use crate::chat::model::ModelWish;
+use crate::dialect::given::{Ask, ClientMessage};
 
 /// A decoded request.
 pub struct Asked {
@@ -27,8 +29,22 @@ pub struct Asked {
 pub enum What {
     /// An answer.
     Answer(Question),
+    /// Two answers, one after the other: behind the results of the client's tools, and then to its user.
+    Both(Box<Question>, Box<Question>),
     /// That calls which wait are decided, one after the other; then maybe an answer.
     Decide(Vec<Deciding>, Option<Question>),
+}
+
+impl What {
+    /// The same where the conversation is gone that it goes on from, and its client has told all that was said; else `None`.
+    pub fn told_anew(self) -> Option<Self> {
+        match self {
+            Self::Answer(question) if !question.earlier.is_empty() => {
+                Some(Self::Answer(Question { branch: BranchPoint::Newest, ..question }))
+            }
+            Self::Answer(_) | Self::Both(..) | Self::Decide(..) => None,
+        }
+    }
 }
 
 /// A question, and the profile that answers it.
@@ -40,7 +56,7 @@ pub struct Question {
     pub screen: Screen,
     /// Where it stands in the conversation.
     pub branch: BranchPoint,
-    /// Earlier messages, where the client keeps its conversations to itself.
+    /// Earlier messages, as the client tells them: those of a conversation that is kept here do not count.
     pub earlier: Vec<ClientMessage>,
     /// Whether a conversation that begins is left out of its user's list.
     pub unlisted: bool,
@@ -66,6 +82,9 @@ pub enum BranchPoint {
     Edited(Edited),
     /// It replaces that message of the user's; with the same words it is answered again.
     Message(MessageId),
+    /// It is the message of the user's to which the client gave this id, where that has the same words, and is answered again;
+    /// else it comes after the newest message.
+    KnownAs(String),
 }
 
 /// Which message is edited.
@@ -88,6 +107,8 @@ pub enum ConversationRef {
     Current,
     /// By its id as the client sent it; it has to be there.
     Existing(String),
+    /// By a run of it. Where that is not kept, a question whose client tells what was said begins a new one.
+    OfRun(RunId),
     /// By its number among those of one application; `None` begins a new one.
     Number(Option<i64>, Screen),
 }
@@ -111,11 +132,11 @@ pub trait Assistants {
     /// Whether there is one of that name, whoever may ask it.
     fn has(&self, name: &str) -> bool;
 
-    /// The options of its model that requests to one may choose; `None` where the caller may not ask it.
+    /// What requests to one may choose of how its model is asked; `None` where the caller may not ask it.
     fn choices(&self, name: &str) -> Option<Choices>;
 }
 
-/// The options of a model that requests may choose.
+/// What requests may choose of how a model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     /// The temperature.
@@ -126,4 +147,16 @@ pub struct Choices {
     pub max_tokens: bool,
     /// The longest that they get, in tokens.
     pub most_tokens: u32,
+    /// Whether the client may give the model instructions of its own.
+    pub instructions: bool,
+}
+
+impl Choices {
+    /// Leaves of `wish` what a request may choose.
+    pub fn bound(self, wish: &mut ModelWish) {
+        wish.temperature = wish.temperature.filter(|_| self.temperature);
+        wish.effort = wish.effort.filter(|_| self.effort);
+        let wished = wish.max_tokens.filter(|_| self.max_tokens);
+        wish.max_tokens = wished.map(|wished| wished.min(self.most_tokens));
+    }
 }

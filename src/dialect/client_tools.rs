@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** nothing is compiled here: what a schema costs is for whoever checks arguments against it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{DecodeError, FieldError, json as text};
 use crate::bounded::json::parse;
-use crate::chat::tool::ToolDef;
+use crate::chat::tool::{ToolChoice, ToolDef};
 
 /// As many as the vendors take; each is in every request to the model.
 const MOST: usize = 128;
@@ -44,24 +44,91 @@ pub(super) fn read(
     read: impl Fn(&RawValue) -> Result<DeclaredTool, &'static str>,
     errors: &mut Vec<FieldError>,
 ) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
+    let one = |_, raw: &RawValue, found: &mut Vec<DeclaredTool>| {
+        found.push(read(raw)?);
+        Ok(())
+    };
+    entries(raw, (list, LIST), one, errors)
+}
+
+/// The same where an entry may declare several tools, or none: `read` adds them.
+///
+/// # Errors
+/// When they are larger than 128 KiB together.
+pub(super) fn read_all(
+    raw: Option<&RawValue>,
+    read: impl Fn(&RawValue, &mut Vec<DeclaredTool>) -> Result<(), &'static str>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
+    entries(raw, (list, LIST), |_, raw, found| read(raw, found), errors)
+}
+
+/// The same, of a list or of an object with the tools by their names, which `read` gets too.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_named(
+    raw: Option<&RawValue>,
+    read: impl Fn(Option<String>, &RawValue) -> Result<DeclaredTool, &'static str>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
+    let one = |name, raw: &RawValue, found: &mut Vec<DeclaredTool>| {
+        found.push(read(name, raw)?);
+        Ok(())
+    };
+    entries(raw, (either, "must be a list of objects, or an object with an object for each name"), one, errors)
+}
+
+/// What a list of tools is.
+const LIST: &str = "must be a list of objects";
+
+/// Tools as they were sent, with their names where those stand outside of them.
+type Sent<'a> = Vec<(Option<String>, &'a RawValue)>;
+
+fn list(raw: &str) -> Option<Sent<'_>> {
+    let tools = parse::<Vec<&RawValue>>(raw).ok()?;
+    Some(tools.into_iter().map(|tool| (None, tool)).collect())
+}
+
+fn either(raw: &str) -> Option<Sent<'_>> {
+    list(raw).or_else(|| {
+        let tools = parse::<BTreeMap<String, &RawValue>>(raw).ok()?;
+        Some(tools.into_iter().map(|(name, tool)| (Some(name), tool)).collect())
+    })
+}
+
+fn entries<'a>(
+    raw: Option<&'a RawValue>,
+    (sent, shape): (fn(&'a str) -> Option<Sent<'a>>, &str),
+    read: impl Fn(Option<String>, &RawValue, &mut Vec<DeclaredTool>) -> Result<(), &'static str>,
+    errors: &mut Vec<FieldError>,
+) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
     let Some(raw) = text::given(raw) else { return Ok(Vec::new()) };
     if raw.get().len() > MAX_BYTES {
         return Err(DecodeError::TooLarge { field: "tools", max_bytes: MAX_BYTES });
     }
     let mut refuse = |reason: String| errors.push(FieldError { field: "tools", reason });
-    let tools: Option<Vec<&RawValue>> = parse(raw.get()).ok();
-    let Some(tools) = tools.filter(|tools| tools.iter().all(|tool| tool.get().starts_with('{'))) else {
-        refuse("must be a list of objects".to_owned());
+    let tools = sent(raw.get()).filter(|tools| tools.iter().all(|(_, tool)| tool.get().starts_with('{')));
+    let Some(tools) = tools else {
+        refuse(shape.to_owned());
         return Ok(Vec::new());
     };
-    if tools.len() > MOST {
+    let mut declared = Vec::new();
+    for (at, (name, tool)) in tools.into_iter().enumerate() {
+        let mut found = Vec::new();
+        match read(name, tool, &mut found) {
+            Ok(()) => declared.extend(found.into_iter().map(|tool| (at, tool))),
+            Err(reason) => refuse(format!("[{at}] {reason}")),
+        }
+    }
+    if declared.len() > MOST {
         refuse(format!("must be at most {MOST}"));
         return Ok(Vec::new());
     }
     let mut names = HashSet::new();
     let mut good = Vec::new();
-    for (at, tool) in tools.into_iter().enumerate() {
-        match read(tool).map_err(str::to_owned).and_then(checked) {
+    for (at, tool) in declared {
+        match checked(tool) {
             Ok(tool) if !names.insert(tool.name.clone()) => {
                 refuse(format!("has two tools with the name {}", tool.name));
             }
@@ -105,4 +172,31 @@ fn refers_elsewhere(schema: &Value) -> bool {
         Value::Array(items) => items.iter().any(refers_elsewhere),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
+}
+
+/// The longest part of a wrong name that is sent back, in characters.
+const NAME_CHARS: usize = 100;
+
+/// The choice that `word` is in OpenAI's protocols.
+pub(super) fn choice_of(word: &str) -> Option<ToolChoice> {
+    match word {
+        "auto" => Some(ToolChoice::Auto),
+        "none" => Some(ToolChoice::None),
+        // As some servers call it.
+        "required" | "any" => Some(ToolChoice::Required),
+        _ => None,
+    }
+}
+
+/// What is wrong with a choice among `tools`.
+pub(super) fn mistaken(choice: &ToolChoice, tools: &[Arc<ToolDef>]) -> Option<FieldError> {
+    let reason = match choice {
+        ToolChoice::Required if tools.is_empty() => "must not be required without tools".to_owned(),
+        ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name == *name) => {
+            let name: String = name.chars().take(NAME_CHARS).collect();
+            format!("must name one of the tools, not {name:?}")
+        }
+        ToolChoice::Required | ToolChoice::Named(_) | ToolChoice::Auto | ToolChoice::None => return None,
+    };
+    Some(FieldError { field: "tool_choice", reason })
 }

@@ -1,4 +1,5 @@
-//! Failures in the words of an assistant, for protocols whose clients show them to their users as they are.
+//! Failures that no run has told of, and failures in the words of an assistant, for protocols whose clients show them to
+//! their users as they are.
 
 use std::borrow::Cow;
 
@@ -25,4 +26,16 @@ pub(super) fn friendly(failure: &Failure) -> Cow<'_, str> {
         _ => return Cow::Borrowed(failure.message.strip_prefix("LLM provider error: ").unwrap_or(&failure.message)),
     };
     Cow::Borrowed(message)
+}
+
+/// The failure of a run whose server stopped.
+pub(super) fn interrupted() -> Failure {
+    let message = "The server stopped while answering; please ask again".to_owned();
+    Failure { code: FailureCode::Interrupted, message, retryable: true }
+}
+
+/// The failure where events are missing.
+pub(super) fn lost() -> Failure {
+    let message = "Part of this answer is missing here; please ask again".to_owned();
+    Failure { code: FailureCode::Resync, message, retryable: true }
 }

@@ -17,6 +17,14 @@ pub(super) fn write_data(out: &mut BytesMut, id: Option<u64>, data: &impl Serial
     block(out, id, None, data);
 }
 
+/// Appends one frame without a name whose data is that JSON, on one line.
+pub(super) fn write_json(out: &mut BytesMut, json: &[u8]) {
+    out.reserve(json.len() + 8);
+    begin(out, None, None);
+    out.put_slice(json);
+    out.put_slice(b"\n\n");
+}
+
 /// Appends one frame whose data is a text behind `opening` and in front of a brace, as [`write()`] would of a struct with that
 /// one field. Nearly all frames are so; a text that needs no escapes is not serialised.
 pub(super) fn write_text(out: &mut BytesMut, id: Option<u64>, event: &'static str, opening: &'static str, text: &str) {
@@ -24,13 +32,40 @@ pub(super) fn write_text(out: &mut BytesMut, id: Option<u64>, event: &'static st
     out.reserve(TEXT_FRAME_BYTES + text.len());
     begin(out, id, Some(event));
     out.put_slice(opening.as_bytes());
+    finish_text(out, start, event, text, b"\"}\n\n");
+}
+
+/// The same of an event whose text is in an object of its own: `opening` stands before it.
+pub(super) fn write_nested_text(out: &mut BytesMut, event: &'static str, opening: &str, text: &str) {
+    let start = out.len();
+    out.reserve(TEXT_FRAME_BYTES + opening.len() + text.len());
+    begin(out, None, Some(event));
+    out.put_slice(opening.as_bytes());
+    finish_text(out, start, event, text, b"\"}}\n\n");
+}
+
+/// The same of an event that has its name and a number in its data too: `opening` stands behind them.
+pub(super) fn write_numbered_text(out: &mut BytesMut, event: &'static str, number: u64, opening: &str, text: &str) {
+    let start = out.len();
+    out.reserve(TEXT_FRAME_BYTES + opening.len() + 2 * event.len() + text.len());
+    begin(out, None, Some(event));
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(event.as_bytes());
+    out.put_slice(b"\",\"sequence_number\":");
+    out.put_slice(itoa::Buffer::new().format(number).as_bytes());
+    out.put_slice(opening.as_bytes());
+    finish_text(out, start, event, text, b"\"}\n\n");
+}
+
+/// Appends a text as JSON, and the end of the frame: a quote, braces and two line breaks.
+fn finish_text(out: &mut BytesMut, start: usize, event: &'static str, text: &str, closing: &'static [u8]) {
     if text.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
         out.put_slice(b"\"");
         out.put_slice(text.as_bytes());
-        out.put_slice(b"\"}\n\n");
+        out.put_slice(closing);
     } else {
         let written = serde_json::to_writer((&mut *out).writer(), text);
-        end(out, start, event, written, b"}\n\n");
+        end(out, start, event, written, closing.strip_prefix(b"\"").unwrap_or(closing));
     }
 }
 

@@ -7,23 +7,36 @@ pub mod ag_ui;
 pub mod agent_chat;
 pub mod agent_stream;
 pub mod ai_sdk;
+mod answer_format;
 pub mod asked;
 pub mod bodies;
+mod call_ids;
 pub mod chat_message;
 pub mod chat_stream;
 mod client_tools;
 mod directive;
 mod failures;
 mod frame;
+mod given;
+mod ignored;
+mod instructions;
 mod json;
+pub mod mcp;
+pub mod messages;
 pub mod ndjson;
 pub mod openai_chat;
 mod operation;
 mod plans;
+pub mod repeats;
 pub mod reply;
+pub mod responses;
+pub mod shown;
 pub mod smithy;
 mod state;
+mod told;
+mod waiting;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -32,6 +45,7 @@ use serde::de::DeserializeOwned;
 use utoipa::openapi::OpenApi;
 
 use self::asked::{Asked, Assistants};
+use self::repeats::Repeats;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ConversationId, RunId};
 
@@ -50,6 +64,21 @@ pub trait Dialect: Send + Sync {
     /// # Errors
     /// The request's mistakes, in words for its sender.
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError>;
+
+    /// Whether a request may repeat another one, where it has no key that says so.
+    fn repeats(&self, _headers: &HeaderMap) -> Repeats {
+        Repeats::Never
+    }
+
+    /// Whether its requests tell the whole conversation, so that results of calls that nobody here waits for are read as told.
+    fn is_retold(&self) -> bool {
+        false
+    }
+
+    /// What of a body is alike in a request and in one that repeats it.
+    fn repeated<'a>(&self, _headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
+        Cow::Borrowed(body)
+    }
 }
 
 /// What the settings say of requests, for all protocols. Of a bound, 0 means that there is none.
@@ -63,6 +92,10 @@ pub struct Settings {
     pub history_bytes: usize,
     /// The version of AI SDK clients that send none.
     pub ai_sdk_version: ai_sdk::Version,
+    /// What becomes of inputs of AG-UI that leave an interrupt open.
+    pub open_interrupts: ag_ui::OpenInterrupts,
+    /// Where people reach the server, without a slash at the end; empty where that is not known.
+    pub public_url: Arc<str>,
     /// The `context_type` of whoever answers clients that keep no conversation; empty where nobody does.
     pub chat_message: Arc<str>,
     /// The `context_type` of whoever answers editors, empty where nobody does, and the role that their users need.
@@ -81,13 +114,22 @@ pub struct Request<'a> {
     pub headers: &'a HeaderMap,
     /// The body.
     pub body: &'a [u8],
+    /// Whether nobody here waits for the results in it, see [`Dialect::is_retold`].
+    pub unawaited: bool,
     /// The profiles that its caller may ask.
     pub assistants: &'a dyn Assistants,
     /// The roles of its caller.
     pub roles: &'a [String],
+    /// Where people reach the server, without a slash at the end; empty where that is not known.
+    pub public_url: &'a Arc<str>,
 }
 
 impl Request<'_> {
+    /// Whether the profile of that name believes what its clients tell of their own tools.
+    fn believes(&self, profile: &str) -> bool {
+        self.assistants.choices(profile).is_some_and(|choices| choices.instructions)
+    }
+
     /// The parameters of the URL.
     ///
     /// # Errors
@@ -143,6 +185,9 @@ pub enum DecodeError {
     /// The requested model is not there, or is for others.
     #[error("the model {0:?} does not exist, or you have no access to it")]
     NoSuchModel(String),
+    /// The response to go on from is not there, or is another's.
+    #[error("there is no such response to go on from")]
+    NoSuchResponse,
     /// Something that no field has.
     #[error("{0}")]
     Request(String),

@@ -32,6 +32,16 @@ pub trait Reply: Send {
         None
     }
 
+    /// The answer, while its run goes on in the background; `None` in protocols that have none.
+    fn begun(&mut self, _of: &RunIds) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Whether of several runs only the last is shown, when the others have ended.
+    fn shows_last_only(&self) -> bool {
+        false
+    }
+
     /// Whether the last run has ended so that the next one may begin.
     fn goes_on(&self) -> bool {
         false
@@ -157,6 +167,8 @@ pub enum RefusalReason<'a> {
     Kept,
     /// There is no conversation of that id.
     NoSuchConversation,
+    /// There is no run of that id.
+    NoSuchRun,
     /// What its place is about is not the caller's, or not there.
     DataDenied,
     /// What its place is about could not be loaded.

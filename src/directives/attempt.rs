@@ -16,6 +16,7 @@ use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::directive::{DirectiveError, DirectiveErrorCode};
 use crate::chat::ids::DirectiveId;
+use crate::observe::metrics;
 
 /// Between two tries to keep what became of attempts.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
@@ -70,6 +71,11 @@ pub(super) async fn take(directives: &Directives, what: Due, most: u32) -> Resul
     let taken = directives.queue.claim_directives(Claiming { process, lease_ms, most, what, names }).await?;
     if taken.is_empty() || what == Due::Abandoned {
         return Ok(taken);
+    }
+    let now_ms = directives.clock.now_ms();
+    for claimed in &taken {
+        let waited_ms = u64::try_from(now_ms.saturating_sub(claimed.directive.due_at_ms)).unwrap_or_default();
+        metrics::directive_waited(Duration::from_millis(waited_ms));
     }
     directives.in_hand().extend(taken.iter().map(|claimed| claimed.fence.id));
     let fences: Vec<_> = taken.iter().map(|claimed| claimed.fence).collect();

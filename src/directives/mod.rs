@@ -42,6 +42,7 @@ use crate::chat::approval::Consent;
 use crate::chat::caller::Caller;
 use crate::chat::directive::{Directive, DirectiveNotice, DirectiveStatus, RunsAs};
 use crate::chat::ids::DirectiveId;
+use crate::observe::metrics;
 use config::{Settings, ms};
 use schedule::Schedule;
 
@@ -137,9 +138,12 @@ impl Directives {
         self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells who waits in this process.
+    /// Tells who waits in this process of a transition.
     fn tell(&self, directive: &Directive) {
         self.bell.ring();
+        let name = directive.name.as_str();
+        let known = self.commands.rule(name).map_or("unknown", |_| name);
+        metrics::directive(known, directive.status.name());
         // Nobody waits, which is no error.
         let _ = self.changes.send(directive.notice());
     }

@@ -365,6 +365,7 @@ mod tests {
             last_event_id: None,
             request_id: "r".to_owned(),
             background: false,
+            direct: false,
             continues: None,
             left: Vec::new(),
         }))

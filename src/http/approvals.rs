@@ -72,6 +72,9 @@ pub(super) struct ApprovalBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Value>,
     tool: String,
+    /// What it is about, as its tool's file says it; looked up where the call is read by itself, and not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
     arguments: Map<String, Value>,
     digest: String,
     needs: &'static str,
@@ -163,6 +166,7 @@ impl ApprovalBody {
             tool_use_id: approval.call,
             origin: approval.origin.map(|origin| origin.value()),
             tool: approval.tool,
+            title: None,
             arguments: approval.arguments,
             digest: approval.digest,
             needs,
@@ -244,7 +248,10 @@ pub(super) async fn get(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ItemBody>, Problem> {
     match find(&services, &caller, id).await? {
-        Found::Call(view) => Ok(Json(ItemBody::Call(ApprovalBody::from_view(*view)))),
+        Found::Call(view) => {
+            let title = services.titles.title(&caller, &view.approval).await;
+            Ok(Json(ItemBody::Call(ApprovalBody { title, ..ApprovalBody::from_view(*view) })))
+        }
         Found::Preview(id) => {
             let previews = services.previews.waiting(&caller, Some(id)).await?;
             let waiting = previews.into_iter().next().ok_or_else(no_such_approval)?;

@@ -31,6 +31,12 @@ const MAX_DEPTH: usize = 64;
 /// heard while others fill the memory.
 const SMALL: usize = 4096;
 
+/// 256 KiB a second is slow for a telephone.
+const BYTES_A_SECOND: u64 = 256 << 10;
+
+/// No body gets more than 5 minutes besides, whatever it says of its length.
+const MOST_TIME: Duration = Duration::from_secs(300);
+
 /// What a request's head has besides its names and values: the method's blank, ` HTTP/1.1`, and the ends of two lines.
 const HEAD_REST: usize = 14;
 
@@ -52,7 +58,13 @@ pub(super) async fn layer(State(bounds): State<BodyBounds>, mut request: Request
     }
     request.extensions_mut().insert(bounds);
     let Some(time) = bounds.time.filter(|_| !request.body().is_end_stream()) else { return next.run(request).await };
+    let time = time + time_for(request.body().size_hint().exact().unwrap_or_default());
     next.run(request.map(|body| Body::new(Timely { body, until: Box::pin(sleep(time)) }))).await
+}
+
+/// The time that a body of so many bytes gets besides: a picture comes slowly over the line of a telephone.
+fn time_for(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / BYTES_A_SECOND).min(MOST_TIME)
 }
 
 /// Refuses the head of an `OPTIONS` that is too large: with CORS no inner layer sees one.
@@ -96,14 +108,16 @@ impl FromRequest<Services> for Taken {
         let of_wire = parts.extensions.get::<WireInfo>().map_or(0, |wire| wire.body_bytes);
         let most = parts.extensions.get::<BodyBounds>().and_then(|bounds| bounds.body_bytes);
         let most = most.map_or(usize::MAX, |most| most.max(of_wire));
-        let taken = read(body, most, Held::nothing(&services.memory, parts.extensions.get::<Slot>())?).await?;
+        let taken = read(body, most, Held::nothing(services.intake.memory(), parts.extensions.get::<Slot>())?).await?;
         let says_json = parts.extensions.get::<WireInfo>().is_some_and(|wire| wire.says_json);
         if says_json && !taken.is_empty() && !is_json(&parts.headers) {
             return Err(Problem::not_json("Content-Type must be application/json"));
         }
-        match is_deeper_than(MAX_DEPTH, &taken) {
-            true => Err(Problem::too_deep(MAX_DEPTH)),
-            false => Ok(taken),
+        let bytes = taken.len();
+        let look = move || (is_deeper_than(MAX_DEPTH, &taken), taken);
+        match services.intake.work(bytes, look).await {
+            (true, _) => Err(Problem::too_deep(MAX_DEPTH)),
+            (false, taken) => Ok(taken),
         }
     }
 }
@@ -213,8 +227,8 @@ impl HttpBody for Timely {
 }
 
 /// Why a body could not be taken from its connection.
-fn unread(error: &axum::Error) -> Problem {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+pub(super) fn unread(error: &(dyn Error + 'static)) -> Problem {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if error.is::<Late>() {
             return Problem::body_too_late();

@@ -5,6 +5,7 @@ use super::Services;
 use super::earlier::outline;
 use super::problem::Problem;
 use crate::agent::ports::conversations::{MessageView, Role};
+use crate::chat::file::{FileRef, GivenFile};
 use crate::chat::ids::MessageId;
 use crate::chat::input::{Ask, Parent};
 use crate::dialect::asked::{BranchPoint, Edited};
@@ -30,12 +31,24 @@ pub(super) async fn resolve(
     services: &Services,
     context: &Context,
     point: BranchPoint,
-    ask: &Ask,
+    ask: &Ask<GivenFile>,
 ) -> Result<Resolved, Problem> {
     let (edited, is_again) = match point {
         BranchPoint::Newest => return Ok(Resolved::Newest),
         BranchPoint::At(parent) => return Ok(Resolved::At(parent)),
         BranchPoint::Message(message) => return edited_or_again(services, context, message, ask).await,
+        BranchPoint::KnownAs(name) => {
+            let Some(conversation) = &context.conversation else { return Ok(Resolved::Newest) };
+            let known = services.branches.message_known_as(&context.caller.owner, conversation, &name).await?;
+            return match known {
+                None => Ok(Resolved::Newest),
+                // An id of the client's says no more than that: other words are another message, whatever it calls them.
+                Some(message) => match edited_or_again(services, context, message, ask).await? {
+                    again @ Resolved::Again(_) => Ok(again),
+                    Resolved::Newest | Resolved::At(_) | Resolved::Nowhere(_) => Ok(Resolved::Newest),
+                },
+            };
+        }
         BranchPoint::Edited(Edited::First) => return Ok(Resolved::At(Parent::Root)),
         BranchPoint::Again(edited) => (edited, true),
         BranchPoint::Edited(edited) => (edited, false),
@@ -52,14 +65,14 @@ pub(super) async fn resolve(
     })
 }
 
-/// A question with the id of a message of ours: the same text asks it again, another text replaces it.
+/// A question with the id of a message of ours: the same text and files ask it again, others replace it.
 async fn edited_or_again(
     services: &Services,
     context: &Context,
     id: MessageId,
-    ask: &Ask,
+    ask: &Ask<GivenFile>,
 ) -> Result<Resolved, Problem> {
-    let (Ask::Message { text, note: _ }, Some(conversation)) = (ask, &context.conversation) else {
+    let (Ask::Message { text, note: _, files }, Some(conversation)) = (ask, &context.conversation) else {
         return Ok(Resolved::Newest);
     };
     let messages = outline(services, &context.caller.owner, conversation, Some(id)).await?;
@@ -69,11 +82,20 @@ async fn edited_or_again(
     let Some((at, known)) = at.and_then(|at| Some((at, messages.get(at)?))) else {
         return Ok(Resolved::Nowhere(Some(id)));
     };
-    if known.text.trim() == text.trim() {
+    if known.text.trim() == text.trim() && are_same(files, &known.files) {
         return Ok(Resolved::Again(Parent::Message(id)));
     }
     let before = at.checked_sub(1).and_then(|at| messages.get(at));
     Ok(Resolved::At(before.map_or(Parent::Root, |message| Parent::Message(message.id))))
+}
+
+/// Whether these are the files that were kept. One that is given anew has no id yet, and is known by its size.
+fn are_same(given: &[GivenFile], kept: &[FileRef]) -> bool {
+    let is_same = |(given, kept): (&GivenFile, &FileRef)| match given {
+        GivenFile::Uploaded(id) => *id == kept.id,
+        GivenFile::Inline(file) => u64::try_from(file.data.len()).is_ok_and(|bytes| bytes == kept.bytes),
+    };
+    given.len() == kept.len() && given.iter().zip(kept).all(is_same)
 }
 
 /// What came before the edited message; inside, `None` for the newest message.
@@ -109,7 +131,14 @@ mod tests {
     use crate::chat::ids::RunId;
 
     fn message(run: RunId, seq: u32, role: Role) -> MessageView {
-        MessageView { id: MessageId { run, seq }, role, text: String::new(), calls: Vec::new(), created_at_ms: 0 }
+        MessageView {
+            id: MessageId { run, seq },
+            role,
+            text: String::new(),
+            files: Vec::new(),
+            calls: Vec::new(),
+            created_at_ms: 0,
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -14,13 +15,17 @@ use super::auth::Authenticated;
 use super::body::Taken;
 use super::code::Code;
 use super::conversations::parse;
+use super::extents::Extents;
+use super::held;
 use super::problem::Problem;
+use super::share::Slot;
 use crate::agent::ports::checkpoints::{
     Approved, ChangedFile, Changes, Checkpoint, Checkpoints, Refusal, Reset, Restored, Session, session_name,
 };
 use crate::agent::ports::models::ModelDesk;
 use crate::agent::ports::workspace::Choices;
 use crate::bounded::json;
+use crate::bounded::memory::Kind;
 use crate::chat::caller::Caller;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::ids::ConversationId;
@@ -44,6 +49,8 @@ pub struct WorkspaceDesk {
     pub role: String,
     /// The port at which this server answers.
     pub port: u16,
+    /// What is known of long dialogs of editors.
+    pub extents: Arc<Extents>,
 }
 
 /// What has changed since the files were last approved.
@@ -196,17 +203,19 @@ impl CheckpointBody {
         (status = 200, description = "The changes.", body = ChangesBody),
         (status = 403, description = "`forbidden`: the caller has not the role of the workspace."),
         (status = 404, description = "`not_found`: there is no such conversation, it is another's, or there is no workspace."),
-        (status = 503, description = "`workspace_unavailable`: the files cannot be read now."),
+        (status = 503, description = "`workspace_unavailable`, `memory_exhausted`: the files cannot be read now, or there is no memory for what has changed."),
     ),
 )]
 pub(super) async fn changes(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
+    Extension(slot): Extension<Slot>,
     id: Result<Path<String>, PathRejection>,
-) -> Result<Json<ChangesBody>, Problem> {
+) -> Result<Response, Problem> {
     let (changes, id) = desk(&services, &caller, id).await?;
-    let session = changes.session((&caller.owner, &id)).await.map_err(refused)?;
-    Ok(Json(ChangesBody::from_session(session)))
+    let held = services.intake.memory().reserve(Kind::Export, 0)?;
+    let (session, held) = changes.session((&caller.owner, &id), held).await.map_err(refused)?;
+    held::json(ChangesBody::from_session(session), held, &slot).await
 }
 
 /// 200 with the checkpoints of a conversation.
@@ -357,6 +366,7 @@ pub(super) fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Busy => Problem::conflict(Code::WorkspaceBusy, detail),
         Refusal::Unknown => Problem::not_found(&detail),
+        Refusal::Exhausted(exhausted) => exhausted.into(),
         Refusal::Failed(failure) => {
             tracing::error!(error.kind = failure.code, reason = failure.message, "the workspace failed");
             Problem::unavailable(Code::WorkspaceUnavailable, "the files of the workspace cannot be kept or changed now")

@@ -73,10 +73,14 @@ pub enum Code {
     FieldTooLarge,
     /// A compressed body.
     EncodedBody,
+    /// A file of a kind that is not taken.
+    FileUnsupported,
     /// The key was used for another request.
     IdempotencyMismatch,
     /// A name in what would be kept is that of a secret.
     SecretInPayload,
+    /// The issuer gave no token for what the page has shown, or none that counts here.
+    SignInRefused,
     /// The server failed.
     Internal,
     /// The database does not tell whether the run has begun.
@@ -93,6 +97,8 @@ pub enum Code {
     KeysUnavailable,
     /// The application does not say whose a session is.
     SessionUnavailable,
+    /// The issuer at which users sign in does not answer.
+    SignInUnavailable,
     /// The files of the workspace cannot be kept or changed now.
     WorkspaceUnavailable,
     /// The body did not come in its time.
@@ -123,6 +129,10 @@ pub enum Code {
     AtCapacity,
     /// A job is for a helper that is switched off.
     HelperOff,
+    /// Files are not kept here.
+    FilesOff,
+    /// Files cannot be written or read now.
+    FilesUnavailable,
     /// The server has no memory left for this now.
     MemoryExhausted,
     /// The database does not answer.
@@ -131,7 +141,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 58] = [
+    pub const ALL: [Self; 63] = [
         Self::MalformedJson,
         Self::InvalidRequest,
         Self::BodyUnreadable,
@@ -163,8 +173,10 @@ impl Code {
         Self::BodyTooLarge,
         Self::FieldTooLarge,
         Self::EncodedBody,
+        Self::FileUnsupported,
         Self::IdempotencyMismatch,
         Self::SecretInPayload,
+        Self::SignInRefused,
         Self::Internal,
         Self::BeginUnconfirmed,
         Self::BackendRefused,
@@ -173,6 +185,7 @@ impl Code {
         Self::EventsUnavailable,
         Self::KeysUnavailable,
         Self::SessionUnavailable,
+        Self::SignInUnavailable,
         Self::WorkspaceUnavailable,
         Self::BodyTimeout,
         Self::HeadTooLarge,
@@ -188,6 +201,8 @@ impl Code {
         Self::ExportQuotaExceeded,
         Self::AtCapacity,
         Self::HelperOff,
+        Self::FilesOff,
+        Self::FilesUnavailable,
         Self::MemoryExhausted,
         Self::StoreUnavailable,
     ];
@@ -226,8 +241,10 @@ impl Code {
             Self::BodyTooLarge => "body_too_large",
             Self::FieldTooLarge => "field_too_large",
             Self::EncodedBody => "encoded_body",
+            Self::FileUnsupported => "file_unsupported",
             Self::IdempotencyMismatch => "idempotency_mismatch",
             Self::SecretInPayload => "secret_in_payload",
+            Self::SignInRefused => "sign_in_refused",
             Self::Internal => "internal",
             Self::BeginUnconfirmed => "begin_unconfirmed",
             Self::BackendRefused => "backend_refused",
@@ -236,6 +253,7 @@ impl Code {
             Self::EventsUnavailable => "events_unavailable",
             Self::KeysUnavailable => "keys_unavailable",
             Self::SessionUnavailable => "session_unavailable",
+            Self::SignInUnavailable => "sign_in_unavailable",
             Self::WorkspaceUnavailable => "workspace_unavailable",
             Self::BodyTimeout => "body_timeout",
             Self::HeadTooLarge => "head_too_large",
@@ -251,6 +269,8 @@ impl Code {
             Self::ExportQuotaExceeded => "export_quota_exceeded",
             Self::AtCapacity => "at_capacity",
             Self::HelperOff => "helper_off",
+            Self::FilesOff => "files_off",
+            Self::FilesUnavailable => "files_unavailable",
             Self::MemoryExhausted => "memory_exhausted",
             Self::StoreUnavailable => "store_unavailable",
         }
@@ -298,11 +318,15 @@ impl Code {
             | Self::NotRerunnable
             | Self::NotDead
             | Self::SecretInPayload
+            | Self::SignInRefused
             | Self::PreviewStale
             | Self::PreviewSuperseded
             | Self::PreviewExpired
             | Self::CursorEvicted
             | Self::EncodedBody
+            | Self::FileUnsupported
+            | Self::FilesOff
+            | Self::FilesUnavailable
             | Self::IdempotencyMismatch
             | Self::Internal
             | Self::BeginUnconfirmed
@@ -311,6 +335,7 @@ impl Code {
             | Self::EventsUnavailable
             | Self::KeysUnavailable
             | Self::SessionUnavailable
+            | Self::SignInUnavailable
             | Self::WorkspaceUnavailable
             | Self::HelperOff
             | Self::StoreUnavailable => None,
@@ -329,7 +354,9 @@ impl Code {
             | Self::EventsUnavailable
             | Self::KeysUnavailable
             | Self::SessionUnavailable
+            | Self::SignInUnavailable
             | Self::WorkspaceUnavailable
+            | Self::FilesUnavailable
             | Self::BodyTimeout
             | Self::TooManyReaders
             | Self::TooManyRequests
@@ -346,6 +373,8 @@ impl Code {
             Self::SaveUnconfirmed
             | Self::BeginUnconfirmed
             | Self::HelperOff
+            | Self::FilesOff
+            | Self::FileUnsupported
             | Self::ConversationQuotaExceeded
             | Self::StorageQuotaExceeded
             | Self::MalformedJson
@@ -369,6 +398,7 @@ impl Code {
             | Self::NotRerunnable
             | Self::NotDead
             | Self::SecretInPayload
+            | Self::SignInRefused
             | Self::PreviewStale
             | Self::PreviewSuperseded
             | Self::PreviewExpired

@@ -12,13 +12,15 @@ use utoipa::openapi::{Object, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::approvals::ApprovalBody;
-use super::views::RunBody;
+use super::versions::{Tree, VersionsBody};
+use super::views::{FeedbackBody, RunBody, UsedBody};
 use crate::agent::ports::conversations::{
     ArtifactExport, CallView, ConversationHead, ConversationView, MessageExport, MessageView, Paged, PayloadExport,
     Role, RunExport, TrailItem,
 };
-use crate::chat::artifact::Artifact;
+use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::day::rfc3339 as time;
+use crate::chat::file::FileRef;
 use crate::chat::ids::RunId;
 use crate::dialect::bodies::PlaceBody;
 
@@ -50,6 +52,10 @@ pub(super) struct HeadBody {
     /// Where it is; not every conversation has a place.
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<PlaceBody>,
+    /// Whether lists have it first.
+    pinned: bool,
+    /// Whether only the list of archived ones has it.
+    archived: bool,
 }
 
 impl HeadBody {
@@ -62,6 +68,8 @@ impl HeadBody {
             updated_at: time(head.updated_at_ms),
             message_count: head.message_count,
             place: head.place.as_ref().map(PlaceBody::from_place),
+            pinned: head.pinned,
+            archived: head.archived,
         }
     }
 }
@@ -75,18 +83,37 @@ pub(super) struct ConversationBody {
     /// The run that still answers, to be read by whoever comes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     live_run_id: Option<String>,
-    /// Of the newest branch, oldest first: the newest ones, or those before the cursor.
+    /// Of the branch, oldest first: the newest ones, or those before the cursor.
     messages: Vec<MessageBody>,
+    /// The runs of these messages, oldest first, also those that brought none.
+    runs: Vec<RunBody>,
     /// Where the messages before these are; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// What its user thinks of the answers among them, in the order of their runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    feedback: Vec<FeedbackBody>,
+    /// What all of its runs have used.
+    usage: UsedBody,
 }
 
 impl ConversationBody {
-    pub(super) fn from_view(view: ConversationView, live: Option<RunId>) -> Self {
-        let messages = view.messages.into_iter().map(MessageBody::from_message).collect();
-        let live_run_id = live.map(|run| run.to_string());
-        Self { head: HeadBody::from_head(view.head), live_run_id, messages, next_cursor: view.earlier }
+    pub(super) fn from_view(view: ConversationView, live: Option<RunId>, tree: &Tree) -> Self {
+        let with_versions = |message: MessageView| {
+            let asking = matches!(message.role, Role::User).then_some(message.id.run);
+            let (versions, answers) =
+                (asking.and_then(|run| tree.questions(run)), asking.and_then(|run| tree.answers(run)));
+            MessageBody { versions, answers, ..MessageBody::from_message(message) }
+        };
+        Self {
+            head: HeadBody::from_head(view.head),
+            live_run_id: live.map(|run| run.to_string()),
+            messages: view.messages.into_iter().map(with_versions).collect(),
+            runs: view.runs.iter().map(RunBody::from_run).collect(),
+            next_cursor: view.earlier,
+            feedback: view.feedback.into_iter().map(FeedbackBody::from_kept).collect(),
+            usage: UsedBody::from_used(view.used),
+        }
     }
 }
 
@@ -96,23 +123,59 @@ struct MessageBody {
     id: String,
     role: &'static str,
     text: String,
+    /// The files that belong to it; they may be gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<MessageFileBody>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<CallBody>,
     created_at: String,
+    /// Of a message that was edited: all its texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versions: Option<VersionsBody>,
+    /// Of a message that was answered more than once: all its answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<VersionsBody>,
 }
 
 impl MessageBody {
     fn from_message(message: MessageView) -> Self {
         Self {
             id: message.id.to_string(),
-            role: match message.role {
-                Role::User => "user",
-                Role::Assistant => "assistant",
-            },
+            role: role(message.role),
             text: message.text,
+            files: message.files.into_iter().map(MessageFileBody::of).collect(),
             tool_calls: message.calls.into_iter().map(CallBody::from_call).collect(),
             created_at: time(message.created_at_ms),
+            versions: None,
+            answers: None,
         }
+    }
+}
+
+/// A file of a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MessageFile)]
+struct MessageFileBody {
+    id: String,
+    name: String,
+    media_type: &'static str,
+    bytes: u64,
+    /// Where its bytes are.
+    url: String,
+}
+
+impl MessageFileBody {
+    fn of(FileRef { id, kind, name, bytes, .. }: FileRef) -> Self {
+        let url = format!("/v1/agent/files/{id}/content");
+        Self { id: id.to_string(), name, media_type: kind.media_type(), bytes, url }
+    }
+}
+
+/// The name of a role.
+pub(super) fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
     }
 }
 
@@ -134,11 +197,39 @@ struct ArtifactBody {
     kind: String,
     /// As its kind says.
     payload: serde_json::Value,
+    #[serde(flatten)]
+    helper: HelperBody,
+}
+
+/// The helper that has made the call of an artifact; both are absent where the model that answers has.
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = ArtifactHelper)]
+struct HelperBody {
+    /// Its plan, step and sub-agent: `plan_id`, `step`, `agent_id`, each of them `null` where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    origin: Option<serde_json::Value>,
+    /// The call of the model that answers, which it works for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    for_tool_call_id: Option<String>,
+}
+
+impl HelperBody {
+    fn of(helper: Option<HelperOf>) -> Self {
+        helper.map_or_else(Self::default, |HelperOf { call, origin }| Self {
+            origin: Some(origin.value()),
+            for_tool_call_id: Some(call.to_string()),
+        })
+    }
 }
 
 impl CallBody {
     fn from_call(call: CallView) -> Self {
-        let artifact = |Artifact { kind, payload }| ArtifactBody { kind: kind.into_owned(), payload };
+        let artifact = |CallArtifact { artifact, helper, .. }| ArtifactBody {
+            kind: artifact.kind.into_owned(),
+            payload: artifact.payload,
+            helper: HelperBody::of(helper),
+        };
         let artifacts = call.artifacts.into_iter().map(artifact).collect();
         Self { id: call.id, name: call.name, state: call.fate.name(), artifacts }
     }
@@ -168,6 +259,9 @@ pub(super) struct RunExportBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     context: Option<Box<RawValue>>,
+    /// What its user thinks of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<FeedbackBody>,
     messages: Vec<MessageExportBody>,
 }
 
@@ -179,6 +273,7 @@ impl RunExportBody {
             context_type: export.run.context_type,
             parent_message_id: export.parent.map(|parent| parent.to_string()),
             context: export.context,
+            feedback: export.feedback.map(FeedbackBody::from_kept),
             messages: Vec::new(),
         }
     }
@@ -206,12 +301,15 @@ pub(super) struct ArtifactExportBody {
     /// As its kind says.
     #[schema(value_type = Value)]
     payload: Box<RawValue>,
+    #[serde(flatten)]
+    helper: HelperBody,
 }
 
 impl ArtifactExportBody {
     pub(super) fn from_export(export: ArtifactExport) -> Self {
-        let ArtifactExport { run, call, kind, body } = export;
-        Self { run_id: run.to_string(), tool_call_id: call, kind, payload: body }
+        let ArtifactExport { run, call, helper, kind, body } = export;
+        let helper = HelperBody::of(helper);
+        Self { run_id: run.to_string(), tool_call_id: call, kind, payload: body, helper }
     }
 }
 

@@ -12,20 +12,21 @@ use super::Services;
 use super::auth::Authenticated;
 use super::body::Taken;
 use super::conversation_views::{ConversationBody, ExportBody, HeadBody, ListBody, TrailBody};
-use super::export::Export;
+use super::export::{Export, Format};
 use super::problem::Problem;
 use super::share::Slot;
-use crate::agent::ports::conversations::Page;
+use super::versions::Tree;
+use crate::agent::ports::conversations::{BranchRef, Listed, Page};
 use crate::agent::ports::places::{Changes, Opening};
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Kind;
-use crate::chat::ids::ConversationId;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::Screen;
 use crate::chat::place::Place;
 use crate::dialect::agent_chat::{ConversationBody as ConversationRequest, PlaceRequest};
 
 /// Items of a list where the request does not say.
-const DEFAULT_LIMIT: u32 = 20;
+pub(super) const DEFAULT_LIMIT: u32 = 20;
 
 /// Items of a list at most.
 const MAX_LIMIT: u32 = 100;
@@ -49,29 +50,52 @@ pub(super) struct Part {
     cursor: Option<String>,
 }
 
-/// 200 with the caller's conversations, newest change first.
+/// Which part of which branch.
+#[derive(Deserialize)]
+pub(super) struct BranchPart {
+    limit: Option<String>,
+    cursor: Option<String>,
+    branch: Option<String>,
+}
+
+/// Which part of the list of conversations, and which of them.
+#[derive(Deserialize)]
+pub(super) struct ListPart {
+    archived: Option<String>,
+    pinned: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// 200 with the caller's conversations, pinned ones first, then newest change first.
 #[utoipa::path(
     get,
     path = "/v1/agent/conversations",
     operation_id = "listConversations",
     tag = "Conversations",
     summary = "List conversations",
-    description = "The caller's own, newest change first.",
+    description = "The caller's own, pinned ones first, then newest change first.",
     params(
+        ("archived" = Option<bool>, Query, description = "`true`: the archived ones; else all others."),
+        ("pinned" = Option<bool>, Query, description = "`true`: only the pinned ones of them; `false`: only the others."),
         ("limit" = Option<String>, Query, description = "How many, 1 to 100; else 20.", pattern = "^([1-9][0-9]?|100)?$"),
         ("cursor" = Option<String>, Query, description = "What the last part named as `next_cursor`."),
     ),
     responses(
         (status = 200, description = "A part of the list.", body = ListBody),
-        (status = 400, description = "`invalid_request`, `cursor_invalid`: a limit that is none; a cursor that this list has not given."),
+        (status = 400, description = "`invalid_request`, `cursor_invalid`: a limit that is none, or neither `true` nor `false`; a cursor that this list has not given."),
     ),
 )]
 pub(super) async fn list(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
-    part: Result<Query<Part>, QueryRejection>,
+    part: Result<Query<ListPart>, QueryRejection>,
 ) -> Result<Json<ListBody>, Problem> {
-    let conversations = services.conversations.conversations(&caller.owner, page(part)?).await?;
+    let Query(ListPart { archived, pinned, limit, cursor }) =
+        part.map_err(|_| Problem::bad_request("archived, pinned, limit and cursor must each be given once at most"))?;
+    let (archived, pinned) = (flag("archived", archived)?.unwrap_or_default(), flag("pinned", pinned)?);
+    let page = page_of((limit, cursor), DEFAULT_LIMIT, MAX_LIMIT)?;
+    let conversations = services.conversations.conversations(&caller.owner, Listed { archived, pinned }, page).await?;
     Ok(Json(ListBody::from_page(conversations)))
 }
 
@@ -82,16 +106,17 @@ pub(super) async fn list(
     operation_id = "getConversation",
     tag = "Conversations",
     summary = "Read a conversation",
-    description = "With the newest messages of its newest branch, oldest first. A run is there whole or not at all, and one always is, so there may be more of them than asked for.",
+    description = "With the newest messages of its newest branch, or of the one that `branch` names, oldest first. A run is there whole or not at all, and one always is, so there may be more of them than asked for. A message that was edited, or answered again, says where its other versions are.",
     params(
         ("conversation_id" = String, Path, description = "The caller's own conversation."),
         ("limit" = Option<String>, Query, description = "How many messages, 1 to 1000; else 200. At most 1 MiB of them.", pattern = "^([1-9][0-9]{0,2}|1000)?$"),
         ("cursor" = Option<String>, Query, description = "What the part after these named as `next_cursor`."),
+        ("branch" = Option<String>, Query, description = "The run that the branch ends with, as `versions` and `answers` name them; else the newest one."),
     ),
     responses(
         (status = 200, description = "The conversation.", body = ConversationBody),
         (status = 400, description = "`invalid_request`, `cursor_invalid`: a limit that is none; a cursor that this conversation has not given."),
-        (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
+        (status = 404, description = "`not_found`: there is no such conversation or branch, or it is another's."),
     ),
 )]
 pub(super) async fn get(
@@ -99,17 +124,24 @@ pub(super) async fn get(
     Authenticated(caller): Authenticated,
     Extension(slot): Extension<Slot>,
     id: ConversationPath,
-    part: Result<Query<Part>, QueryRejection>,
+    part: Result<Query<BranchPart>, QueryRejection>,
 ) -> Result<Json<ConversationBody>, Problem> {
     let id = parse(id)?;
-    let page = page_of(part, DEFAULT_MESSAGES, MAX_MESSAGES)?;
+    let Query(BranchPart { limit, cursor, branch }) =
+        part.map_err(|_| Problem::bad_request("limit, cursor and branch must each be given once at most"))?;
+    let page = page_of((limit, cursor), DEFAULT_MESSAGES, MAX_MESSAGES)?;
+    let tip = branch.filter(|branch| !branch.is_empty()).map(|branch| RunId::parse(&branch)).transpose();
+    let tip = tip.map_err(|_| no_such_conversation())?;
     let _share = slot.bytes(MESSAGES_BYTES)?;
-    let mut held = services.memory.reserve(Kind::Export, 0)?;
+    let mut held = services.intake.memory().reserve(Kind::Export, 0)?;
     // Before its messages: a run that ends in between is named though its answer is there already, which does no harm;
     // the other way round its answer would be in neither.
     let live = services.runs.live_run(&caller.owner, &id).await.map_err(failed)?;
-    let found = services.conversations.conversation(&caller.owner, &id, page, &mut held).await?;
-    Ok(Json(ConversationBody::from_view(found.ok_or_else(no_such_conversation)?, live)))
+    let branch = BranchRef { conversation: &id, tip };
+    let found = services.conversations.conversation(&caller.owner, branch, page, &mut held).await?;
+    let view = found.ok_or_else(no_such_conversation)?;
+    let tree = Tree::of(services.branches.tree(&caller.owner, &id).await.map_err(failed)?);
+    Ok(Json(ConversationBody::from_view(view, live, &tree)))
 }
 
 /// What a body opens or changes.
@@ -138,7 +170,7 @@ pub(super) async fn open(
     Authenticated(caller): Authenticated,
     body: Taken,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<HeadBody>), Problem> {
-    let PlaceRequest { title, context_type, place } = read(&body)?;
+    let PlaceRequest { title, context_type, place, .. } = read(&body)?;
     let screen = context_type.map_or(Screen::OfConversation, Screen::Type);
     let context_type = services.runs.context_type_at(&caller, &screen)?;
     let place = Place::begun(context_type, &place);
@@ -158,8 +190,8 @@ pub(super) async fn open(
     path = "/v1/agent/conversations/{conversation_id}",
     operation_id = "changeConversation",
     tag = "Conversations",
-    summary = "Rename or move a conversation",
-    description = "What is left out stays, as far as it fits; `entity_id` and `focus` are cleared by `null`. A run that is under way stays where it is.",
+    summary = "Rename, pin, archive or move a conversation",
+    description = "What is left out stays, as far as it fits; `entity_id` and `focus` are cleared by `null`. A run that is under way stays where it is. One without a run is in no list, and is neither pinned nor archived.",
     params(
         ("conversation_id" = String, Path, description = "The caller's own conversation."),
     ),
@@ -179,12 +211,13 @@ pub(super) async fn change(
     body: Taken,
 ) -> Result<Json<HeadBody>, Problem> {
     let id = parse(id)?;
-    let PlaceRequest { title, context_type, place } = read(&body)?;
-    if title.is_none() && context_type.is_none() && place.is_empty() {
-        return Err(Problem::unprocessable("one of title, context_type, entity_id and focus must be there"));
+    let PlaceRequest { title, context_type, place, pinned, archived } = read(&body)?;
+    if title.is_none() && context_type.is_none() && place.is_empty() && pinned.is_none() && archived.is_none() {
+        let fields = "title, context_type, entity_id, focus, pinned and archived";
+        return Err(Problem::unprocessable(format!("one of {fields} must be there")));
     }
     let context_type = context_type.map(|name| services.runs.context_type_at(&caller, &Screen::Type(name)));
-    let changes = Changes { title, context_type: context_type.transpose()?, place };
+    let changes = Changes { title, context_type: context_type.transpose()?, place, pinned, archived };
     let changed = services.places.change(&caller.owner, &id, &changes).await.map_err(failed)?;
     Ok(Json(HeadBody::from_head(changed.ok_or_else(no_such_conversation)?)))
 }
@@ -216,6 +249,12 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// What an export is to be.
+#[derive(Deserialize)]
+pub(super) struct Exported {
+    format: Option<String>,
+}
+
 /// 200 with everything of the conversation as one document to keep.
 #[utoipa::path(
     get,
@@ -223,12 +262,14 @@ pub(super) async fn delete(
     operation_id = "exportConversation",
     tag = "Conversations",
     summary = "Take a conversation away",
-    description = "All of it as one document: every branch, run, payload, approval, and the trail. It is sent while it is read; one that breaks off is not all of it.",
+    description = "All of it as one document: every branch, run, payload, approval, and the trail; or as a text for people what its user sees of it. It is sent while it is read; one that breaks off is not all of it.",
     params(
         ("conversation_id" = String, Path, description = "The caller's own conversation."),
+        ("format" = Option<String>, Query, description = "`json` (the default), `markdown` or `text`."),
     ),
     responses(
-        (status = 200, description = "The document, as an attachment.", body = ExportBody),
+        (status = 200, description = "The document, as an attachment.", content((ExportBody = "application/json"), (String = "text/markdown"), (String = "text/plain"))),
+        (status = 400, description = "`invalid_request`: a format that is none."),
         (status = 404, description = "`not_found`: there is no such conversation, or it is another's."),
         (status = 429, description = "`export_quota_exceeded`: as many were exported as may be on a day."),
     ),
@@ -238,16 +279,17 @@ pub(super) async fn export(
     Authenticated(caller): Authenticated,
     Extension(slot): Extension<Slot>,
     id: ConversationPath,
+    asked: Result<Query<Exported>, QueryRejection>,
 ) -> Result<([(HeaderName, HeaderValue); 2], Body), Problem> {
     let id = parse(id)?;
-    let begun = Export::begin(services.clone(), &slot, caller.owner.clone(), id).await?;
+    let Query(Exported { format }) = asked.map_err(|_| Problem::bad_request("format must be given once at most"))?;
+    let format = Format::parse(format.as_deref())?;
+    let begun = Export::begin(services.clone(), &slot, (caller.owner.clone(), id), format).await?;
     // A missing conversation counts too: otherwise the limit would reveal which ids exist.
     services.exports.take_export(&caller.owner, &services.quotas).await?;
     let body = begun.ok_or_else(no_such_conversation)?.body();
-    // No other name: an id may have characters that file systems refuse.
-    let attachment = HeaderValue::from_static("attachment; filename=\"conversation.json\"");
-    let json = HeaderValue::from_static("application/json");
-    Ok(([(header::CONTENT_DISPOSITION, attachment), (header::CONTENT_TYPE, json)], body))
+    let [attachment, content_type] = format.headers().map(HeaderValue::from_static);
+    Ok(([(header::CONTENT_DISPOSITION, attachment), (header::CONTENT_TYPE, content_type)], body))
 }
 
 /// 200 with the trail of the conversation, oldest first.
@@ -285,12 +327,28 @@ pub(super) fn parse(path: ConversationPath) -> Result<ConversationId, Problem> {
 }
 
 fn page(part: Result<Query<Part>, QueryRejection>) -> Result<Page, Problem> {
-    page_of(part, DEFAULT_LIMIT, MAX_LIMIT)
+    page_of(limit_and_cursor(part)?, DEFAULT_LIMIT, MAX_LIMIT)
 }
 
-fn page_of(part: Result<Query<Part>, QueryRejection>, default: u32, most: u32) -> Result<Page, Problem> {
+/// What a request says of the part of a list that it wants.
+pub(super) type LimitAndCursor = (Option<String>, Option<String>);
+
+pub(super) fn limit_and_cursor(part: Result<Query<Part>, QueryRejection>) -> Result<LimitAndCursor, Problem> {
     let Query(Part { limit, cursor }) =
         part.map_err(|_| Problem::bad_request("limit and cursor must each be given once at most"))?;
+    Ok((limit, cursor))
+}
+
+fn flag(name: &str, given: Option<String>) -> Result<Option<bool>, Problem> {
+    match given.as_deref() {
+        None | Some("") => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(_) => Err(Problem::bad_request(format!("{name} must be true or false"))),
+    }
+}
+
+pub(super) fn page_of((limit, cursor): LimitAndCursor, default: u32, most: u32) -> Result<Page, Problem> {
     let limit = match limit.as_deref() {
         None | Some("") => default,
         Some(text) => {

@@ -19,17 +19,16 @@ use super::auth::Authenticated;
 use super::body::Taken;
 use super::problem::Problem;
 use super::replies::view;
+use super::restored::{self, Restored};
 use super::serve::Offered;
 use super::share::Slot;
 use super::sse;
 use super::views::headers_of;
-use crate::agent::ports::conversations::{MessageView, Page, Role};
-use crate::bounded::memory::Kind;
-use crate::chat::approval::Approval;
+use crate::agent::ports::conversations::Page;
 use crate::chat::causes::Causes;
-use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::ids::ConversationId;
 use crate::dialect::DecodeError;
-use crate::dialect::ag_ui::{AgUi, Called, Earlier, Stream, is_for};
+use crate::dialect::ag_ui::{AgUi, Stream, is_for};
 use crate::dialect::reply::Position;
 
 /// Messages that a client gets again when it connects, the newest ones.
@@ -138,12 +137,8 @@ pub(super) async fn connect(
     // The newest messages: a client that connects gets as many as fit, like a page that names no part.
     let page = Page { limit: RESTORED, cursor: None };
     let _share = slot.bytes(RESTORED_BYTES)?;
-    let mut held = services.memory.reserve(Kind::Export, 0)?;
-    let found = services.conversations.conversation(owner, &asker.thread, page, &mut held).await?;
-    let waiting = services.runs.approvals_in(owner, &asker.thread).await?;
-    let waiting: Vec<Approval> = waiting.into_iter().map(|view| view.approval).collect();
-    let messages = found.into_iter().flat_map(|view| view.messages);
-    let messages: Vec<Earlier> = messages.filter_map(|message| earlier(message, live_run, &waiting)).collect();
+    let Restored { messages, waiting, held: _held, .. } =
+        restored::of(&services, owner, &asker.thread, page, live_run).await?.unwrap_or_default();
     let before = Stream::new(asker.clone()).restored(&messages, &waiting);
     let Some(attached) = attached else { return Ok((sse::HEADERS, before).into_response()) };
     asker.run = attached.run.to_string();
@@ -152,27 +147,6 @@ pub(super) async fn connect(
     let before = stream::once(std::future::ready(Ok(before)));
     let frames = before.chain(sse::body(attached, view).into_data_stream());
     Ok((sse::HEADERS, ids, Body::from_stream(frames)).into_response())
-}
-
-/// A message as a client gets it again: its text, and its calls with their fates. A call that waits has no result yet,
-/// every other one has, so that no client takes it for one to make. What a call has made stands behind its result. The text of the live run comes with its
-/// events.
-fn earlier(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Option<Earlier> {
-    let MessageView { id, role, text, calls, created_at_ms: _ } = message;
-    match role {
-        Role::User => return Some(Earlier::User { id: id.to_string(), text }),
-        Role::Assistant if live == Some(id.run) || text.trim().is_empty() && calls.is_empty() => return None,
-        Role::Assistant => {}
-    }
-    let waits = |call: &str| waiting.iter().any(|held| held.run == id.run && held.call.as_deref() == Some(call));
-    let calls = calls.into_iter().enumerate().map(|(nth, call)| Called {
-        result: format!("{}.r{}.{nth}", id.run, id.seq),
-        fate: Some(call.fate).filter(|_| !waits(&call.id)),
-        id: call.id,
-        name: call.name,
-        made: call.artifacts,
-    });
-    Some(Earlier::Assistant { id: id.to_string(), text, calls: calls.collect() })
 }
 
 /// Whether something was stopped.

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
@@ -30,19 +30,25 @@ pub(super) async fn whole(services: &Services, attached: Attached, document: Box
         None => Some(waiting.outcome().await),
         Some(silence) => timeout(silence.saturating_mul(SILENCES), waiting.outcome()).await.ok(),
     };
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
     match outcome {
-        Some(Outcome::Whole(document)) => (headers, document).into_response(),
+        Some(Outcome::Whole(document)) => json(document),
         // The message is stored, and the server has tried what it could: a client that repeats it would store it twice.
         Some(Outcome::Failed(failure, document)) => {
-            (status_of(failure.code), headers, [NO_RETRY], document).into_response()
+            (status_of(failure.code), HEADERS, [NO_RETRY], document).into_response()
         }
-        None => (headers, waiting.body()).into_response(),
+        None => (HEADERS, waiting.body()).into_response(),
     }
 }
+
+/// A document that is there already.
+pub(super) fn json(document: Vec<u8>) -> Response {
+    (HEADERS, document).into_response()
+}
+
+const HEADERS: [(HeaderName, HeaderValue); 2] = [
+    (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
 
 struct Waiting {
     services: Services,
@@ -110,6 +116,7 @@ fn status_of(code: FailureCode) -> StatusCode {
         FailureCode::ModelRefused
         | FailureCode::ModelNotFound
         | FailureCode::ModelFault
+        | FailureCode::InvalidAnswer
         | FailureCode::ModelPaused
         | FailureCode::ProviderUnauthorized
         | FailureCode::ProviderUnavailable

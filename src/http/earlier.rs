@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use super::Services;
 use super::problem::Problem;
-use crate::agent::ports::conversations::{MessageView, Page};
+use crate::agent::ports::conversations::{BranchRef, MessageView, Page};
 use crate::bounded::memory::Kind;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, MessageId};
@@ -26,9 +26,9 @@ pub(super) async fn walk(
 ) -> Result<bool, Problem> {
     let mut cursor = None;
     loop {
-        let mut held = services.memory.reserve(Kind::Export, 0)?;
+        let mut held = services.intake.memory().reserve(Kind::Export, 0)?;
         let page = Page { limit: PART, cursor };
-        let view = services.conversations.conversation(owner, id, page, &mut held).await?;
+        let view = services.conversations.conversation(owner, BranchRef::newest(id), page, &mut held).await?;
         let Some(view) = view else { return Ok(false) };
         cursor = view.earlier;
         if see(view.messages).is_break() || cursor.is_none() {

@@ -1,5 +1,5 @@
-//! All of a conversation as one document, written while it is read: a page is read when the one before it is sent,
-//! so an export of any length takes the memory of one page.
+//! All of a conversation as one document, or what its user sees of it as a text, written while it is read: a page is read
+//! when the one before it is sent, so an export of any length takes the memory of one page.
 
 use std::io;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use super::conversation_views::{
     ArtifactExportBody, HeadBody, MessageExportBody, PayloadExportBody, RunExportBody, TrailItemBody,
 };
 use super::problem::Problem;
+use super::prose::Prose;
 use super::share::{self, Slot};
-use crate::agent::ports::conversations::{ExportAt, ExportItem, ExportPart, PageError};
+use crate::agent::ports::conversations::{ExportAt, ExportItem, ExportPart, PageError, TranscriptAt, TranscriptPart};
 use crate::bounded::memory::{Kind, Reservation};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
@@ -32,6 +33,42 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it asks.
 const PACE: Duration = Duration::from_millis(200);
 
+/// What an export is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Prose(Prose),
+}
+
+impl Format {
+    /// The format of that name; JSON where none is named.
+    pub(super) fn parse(name: Option<&str>) -> Result<Self, Problem> {
+        match name {
+            None | Some("" | "json") => Ok(Self::Json),
+            Some("markdown") => Ok(Self::Prose(Prose::Markdown)),
+            Some("text") => Ok(Self::Prose(Prose::Text)),
+            Some(_) => Err(Problem::bad_request("format must be json, markdown or text")),
+        }
+    }
+
+    /// `Content-Disposition` and `Content-Type`. No other name: an id may have characters that file systems refuse.
+    pub(super) fn headers(self) -> [&'static str; 2] {
+        match self {
+            Self::Json => ["attachment; filename=\"conversation.json\"", "application/json"],
+            Self::Prose(Prose::Markdown) => {
+                ["attachment; filename=\"conversation.md\"", "text/markdown; charset=utf-8"]
+            }
+            Self::Prose(Prose::Text) => ["attachment; filename=\"conversation.txt\"", "text/plain; charset=utf-8"],
+        }
+    }
+}
+
+/// What is read and written.
+enum Writing {
+    Json { document: Document, next: Option<ExportAt> },
+    Prose { form: Prose, text: String, next: Option<TranscriptAt> },
+}
+
 /// An export that is under way.
 pub(super) struct Export {
     services: Services,
@@ -39,8 +76,7 @@ pub(super) struct Export {
     id: ConversationId,
     held: Reservation,
     _share: share::Bytes,
-    document: Document,
-    next: Option<ExportAt>,
+    writing: Writing,
 }
 
 impl Export {
@@ -51,58 +87,86 @@ impl Export {
     pub(super) async fn begin(
         services: Services,
         slot: &Slot,
-        owner: Owner,
-        id: ConversationId,
+        (owner, id): (Owner, ConversationId),
+        format: Format,
     ) -> Result<Option<Self>, Problem> {
         let share = slot.bytes(EXPORT_BYTES)?;
-        let mut held = services.memory.reserve(Kind::Export, EXPORT_BYTES)?;
-        let first = services.exports.export(&owner, &id, ExportAt::Start, &mut held).await?;
-        let Some(ExportPart { items, next }) = first else { return Ok(None) };
-        let mut document = Document::default();
-        items.into_iter().try_for_each(|item| document.add(item)).map_err(|error| {
-            tracing::error!(%error, "export not written");
-            Problem::internal()
-        })?;
-        Ok(Some(Self { services, owner, id, held, _share: share, document, next }))
+        let mut held = services.intake.memory().reserve(Kind::Export, EXPORT_BYTES)?;
+        let writing = match format {
+            Format::Json => {
+                let first = services.exports.export(&owner, &id, ExportAt::Start, &mut held).await?;
+                let Some(ExportPart { items, next }) = first else { return Ok(None) };
+                let mut document = Document::default();
+                items.into_iter().try_for_each(|item| document.add(item)).map_err(|error| {
+                    tracing::error!(%error, "export not written");
+                    Problem::internal()
+                })?;
+                Writing::Json { document, next }
+            }
+            Format::Prose(form) => {
+                let first = services.exports.transcript(&owner, &id, None, &mut held).await?;
+                let Some(TranscriptPart { head, runs, next }) = first else { return Ok(None) };
+                let mut text = form.head(&head);
+                runs.iter().for_each(|run| text.push_str(&form.run(run)));
+                Writing::Prose { form, text, next }
+            }
+        };
+        Ok(Some(Self { services, owner, id, held, _share: share, writing }))
     }
 
     /// The document, streamed. Where it cannot go on the stream breaks off, so that no client takes it for whole.
     pub(super) fn body(self) -> Body {
         Body::from_stream(stream::try_unfold(Some(self), |export| async move {
             let Some(mut export) = export else { return Ok::<_, io::Error>(None) };
-            let is_last = export.more().await.inspect_err(|error| {
+            let (bytes, is_last) = export.more().await.inspect_err(|error| {
                 tracing::warn!(error = %Causes(error), conversation.id = %export.id, "export broken off");
             })?;
-            let bytes = export.document.written();
             Ok(Some((bytes, if is_last { None } else { Some(export) })))
         }))
     }
 
     /// Reads and writes until there is something to send; whether it is the last of all.
-    async fn more(&mut self) -> io::Result<bool> {
-        while self.document.text.is_empty() {
-            let Some(at) = self.next.take() else {
-                self.document.end();
-                return Ok(true);
-            };
-            let part = self.part(at).await.map_err(io::Error::other)?;
-            let gone = || io::Error::other("the conversation was deleted meanwhile");
-            let ExportPart { items, next } = part.ok_or_else(gone)?;
-            self.next = next;
-            items.into_iter().try_for_each(|item| self.document.add(item)).map_err(io::Error::other)?;
-        }
-        Ok(false)
-    }
-
-    /// The part at that position, when there is memory for it.
-    async fn part(&mut self, at: ExportAt) -> Result<Option<ExportPart>, PageError> {
-        self.held.shrink_to(EXPORT_BYTES);
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let read = self.services.exports.export(&self.owner, &self.id, at.clone(), &mut self.held).await;
-            match read {
-                Err(PageError::Exhausted(_)) if Instant::now() < until => sleep(PACE).await,
-                read => return read,
+    async fn more(&mut self) -> io::Result<(Bytes, bool)> {
+        let Self { services, owner, id, held, writing, .. } = self;
+        let gone = || io::Error::other("the conversation was deleted meanwhile");
+        match writing {
+            Writing::Json { document, next } => {
+                while document.text.is_empty() {
+                    let Some(at) = next.take() else {
+                        document.end();
+                        return Ok((document.written(), true));
+                    };
+                    held.shrink_to(EXPORT_BYTES);
+                    let until = Instant::now() + PATIENCE;
+                    let part = loop {
+                        match services.exports.export(owner, id, at.clone(), held).await {
+                            Err(PageError::Exhausted(_)) if Instant::now() < until => sleep(PACE).await,
+                            read => break read.map_err(io::Error::other)?,
+                        }
+                    };
+                    let ExportPart { items, next: behind } = part.ok_or_else(gone)?;
+                    *next = behind;
+                    items.into_iter().try_for_each(|item| document.add(item)).map_err(io::Error::other)?;
+                }
+                Ok((document.written(), false))
+            }
+            Writing::Prose { form, text, next } => {
+                if text.is_empty()
+                    && let Some(at) = *next
+                {
+                    held.shrink_to(EXPORT_BYTES);
+                    let until = Instant::now() + PATIENCE;
+                    let part = loop {
+                        match services.exports.transcript(owner, id, Some(at), held).await {
+                            Err(PageError::Exhausted(_)) if Instant::now() < until => sleep(PACE).await,
+                            read => break read.map_err(io::Error::other)?,
+                        }
+                    };
+                    let TranscriptPart { runs, next: behind, .. } = part.ok_or_else(gone)?;
+                    *next = behind;
+                    runs.iter().for_each(|run| text.push_str(&form.run(run)));
+                }
+                Ok((std::mem::take(text).into(), next.is_none()))
             }
         }
     }

@@ -40,13 +40,32 @@ pub(super) fn embedded<E: RustEmbed>() -> BTreeMap<String, File> {
     E::iter().filter_map(named).collect()
 }
 
-/// 200 with the file; 304 where the client has it; 404 where there is none.
+/// How long a browser may keep a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// It asks each time, since a new version of the server has another file at the same address.
+    Asking,
+    /// For good: another file has another address.
+    Forever,
+}
+
+/// 200 with the file; 304 where the client has it; 404 where there is none. The client asks each time.
 pub(super) fn answer(files: &Files, path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    answer_kept(files, path, headers, Keep::Asking)
+}
+
+/// The same, of a file that may be kept so long.
+pub(super) fn answer_kept(files: &Files, path: &str, headers: &HeaderMap, keep: Keep) -> Result<Response, Problem> {
     let file = files.get(path).ok_or_else(|| Problem::not_found("the page has no such file"))?;
     let always = [
         (header::ETAG, file.etag.clone()),
-        // Revalidated each time, since a new version of the server has new files at the same addresses.
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static(match keep {
+                Keep::Asking => "no-cache",
+                Keep::Forever => "public, max-age=31536000, immutable",
+            }),
+        ),
         (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
     if is_current(headers, &file.etag) {

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod auth;
 mod body;
 mod branch;
+mod calls;
 mod chain;
 mod changes;
 mod chat_message;
@@ -27,8 +28,14 @@ mod docs;
 mod document;
 mod earlier;
 mod export;
+mod extents;
+mod feedback;
 mod files;
+mod given;
 pub mod health;
+mod held;
+mod mcp;
+mod messages;
 pub mod metrics;
 mod openai_chat;
 mod packages;
@@ -39,10 +46,14 @@ mod previews;
 mod prewarm;
 pub mod problem;
 mod profiles;
+mod prose;
 pub mod recorder;
 mod replies;
 mod request_id;
+mod responses;
+mod restored;
 mod runs;
+mod search;
 mod serve;
 pub mod server;
 mod share;
@@ -50,7 +61,9 @@ mod signals;
 mod smithy;
 mod sse;
 mod timeline;
+mod uploads;
 mod usage;
+mod versions;
 mod views;
 mod wire_info;
 mod wires;
@@ -67,22 +80,28 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::agent::ports::approvals::ApprovalTitles;
 use crate::agent::ports::audit::AuditStore;
+use crate::agent::ports::calls::CallStore;
 use crate::agent::ports::chats::ChatStore;
-use crate::agent::ports::conversations::{ConversationStore, ExportStore};
+use crate::agent::ports::conversations::{BranchStore, ConversationStore, ExportStore};
 use crate::agent::ports::directives::{DirectiveDesk, DirectiveRecords, DirectiveRoles};
+use crate::agent::ports::feedback::FeedbackStore;
+use crate::agent::ports::files::Files;
 use crate::agent::ports::identity::Authenticator;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::PlanRecords;
 use crate::agent::ports::previews::PreviewDesk;
 use crate::agent::ports::quotas::Quotas;
+use crate::agent::ports::search::SearchStore;
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::signals::{Bell, DeliveryStore, SignalStore};
 use crate::agent::ports::usage::UsageStore;
-use crate::bounded::memory::Memory;
+use crate::bounded::intake::Intake;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::dialect;
+use crate::dialect::ag_ui::OpenInterrupts;
 use crate::dialect::ai_sdk::Version;
 use crate::observe::prometheus::Page;
 use crate::runs::Runs;
@@ -92,8 +111,9 @@ use recorder::Recorder;
 pub use changes::WorkspaceDesk;
 pub use chat_message::ChatMessageConfig;
 pub use chat_stream::ChatStreamConfig;
+pub use mcp::ProtectedResource;
 pub use packages::Packages;
-pub use page::Parts as PageParts;
+pub use page::{Brand, PageConfig, Parts as PageParts};
 
 /// `[server]`: where and how the product listens.
 #[derive(Debug, Clone, Deserialize)]
@@ -127,6 +147,10 @@ pub struct ServerConfig {
     pub bytes_per_user: usize,
     /// The major version of the `ai` package whose chunks are sent to clients that do not say: 5, 6 or 7.
     pub ai_sdk_version: Version,
+    /// What becomes of an input of AG-UI that leaves an interrupt of its thread open: `error` or `text`.
+    pub ag_ui_open_interrupts: OpenInterrupts,
+    /// Where people reach the server, such as `https://chat.example.com`; empty: it is not known, and links have no host.
+    pub public_url: String,
     /// Whether the chat page is served.
     pub page: bool,
     /// Whether the API's description and its page are served.
@@ -156,8 +180,10 @@ impl Default for ServerConfig {
             connections_per_address: 1000,
             trusted_proxies: PRIVATE.map(str::to_owned).to_vec(),
             requests_per_user: 256,
-            bytes_per_user: 16 << 20,
+            bytes_per_user: 64 << 20,
             ai_sdk_version: Version::V5,
+            ag_ui_open_interrupts: OpenInterrupts::Error,
+            public_url: String::new(),
             page: true,
             docs: true,
             usage_role: String::new(),
@@ -203,8 +229,14 @@ pub struct Services {
     pub local_user: Option<auth::LocalUser>,
     /// Shows previews that wait, and decides them.
     pub previews: Arc<dyn PreviewDesk>,
+    /// Says what calls that wait are about.
+    pub titles: Arc<dyn ApprovalTitles>,
+    /// Shows the calls that runs have made.
+    pub calls: Arc<dyn CallStore>,
     /// Shows and changes conversations.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Knows their branches.
+    pub branches: Arc<dyn BranchStore>,
     /// Opens them and moves them.
     pub places: Arc<dyn PlaceStore>,
     /// Plans.
@@ -245,6 +277,14 @@ pub struct Services {
     pub admin_role: String,
     /// Counts exports and makes them.
     pub exports: Arc<dyn ExportStore>,
+    /// Finds conversations.
+    pub search: Arc<dyn SearchStore>,
+    /// Keeps what users think of answers.
+    pub feedback: Arc<dyn FeedbackStore>,
+    /// Keeps files.
+    pub files: Arc<dyn Files>,
+    /// The most files of one message.
+    pub files_per_message: usize,
     /// How many there may be.
     pub quotas: Quotas,
     /// The audit record.
@@ -257,14 +297,20 @@ pub struct Services {
     pub metrics: Option<Page>,
     /// Reads tokens from a cookie, where that is configured.
     pub cookie_tokens: Option<Arc<auth::CookieTokens>>,
+    /// Tells for whom of its users a front end asks, where that is configured.
+    pub forwarded_users: Option<Arc<auth::ForwardedUsers>>,
     /// Has sessions exchanged for tokens, where that is configured.
     pub session_tokens: Option<Arc<auth::SessionTokens>>,
+    /// Has the page's users sign in at an issuer, where that is configured.
+    pub sign_in: Option<Arc<auth::SignIn>>,
     /// Has tokens renewed, where somebody does that.
     pub renewal: Option<Arc<auth::Renewal>>,
-    /// The budget for what is taken in and given out as a whole.
-    pub memory: Memory,
+    /// Reads what is large aside, and holds the budget of memory.
+    pub intake: Intake,
     /// Silence on a stream before a comment is sent.
     pub keep_alive: Option<Duration>,
+    /// What clients of the Model Context Protocol read of who gives tokens, and whose pages may come in.
+    pub mcp: Arc<ProtectedResource>,
 }
 
 impl Services {
@@ -285,8 +331,8 @@ pub trait Readiness: Send + Sync {
     async fn check(&self) -> health::Report;
 }
 
-/// The whole surface; `parts` are those of the page that families of tools bring.
-pub fn router(config: &ServerConfig, services: Services, parts: PageParts) -> Router {
+/// The whole surface; `parts` are those of the page that families of tools bring, and `brand` is the deployment's own.
+pub fn router(config: &ServerConfig, services: Services, (parts, brand): (PageParts, &Brand)) -> Router {
     let taken_in = body::BodyBounds {
         head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
         body_bytes: Some(config.body_limit_bytes).filter(|bytes| *bytes != 0),
@@ -294,12 +340,13 @@ pub fn router(config: &ServerConfig, services: Services, parts: PageParts) -> Ro
     };
     let shares = share::Shares::from_config(config, services.dev_tokens.is_some());
     let renews = services.renewal.is_some();
+    let has_tokens = services.dev_tokens.is_some() || services.sign_in.is_some();
     let has_cookie = services.cookie_tokens.is_some() || services.session_tokens.is_some();
     let (protocols, wires) = wires::routes(&services.dialects);
     let (routes, _) = protocols.merge(health::routes()).split_for_parts();
     routes
         .merge(services.metrics.clone().map_or_else(Router::new, metrics::routes))
-        .merge(if config.page { page::routes(parts) } else { Router::new() })
+        .merge(if config.page { page::routes(parts, brand, has_tokens) } else { Router::new() })
         .merge(if config.docs { description::routes().merge(docs::routes()) } else { Router::new() })
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
@@ -318,12 +365,16 @@ pub fn router(config: &ServerConfig, services: Services, parts: PageParts) -> Ro
 fn native() -> OpenApiRouter<Services> {
     OpenApiRouter::new()
         .routes(routes!(runs::get))
+        .routes(routes!(calls::list))
         .routes(routes!(runs::events))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::go_on))
+        .routes(routes!(feedback::give, feedback::take_back))
+        .merge(uploads::routes())
         .routes(routes!(conversations::list, conversations::open))
         .routes(routes!(conversations::get, conversations::change, conversations::delete))
         .routes(routes!(conversations::export))
+        .routes(routes!(search::search))
         .routes(routes!(conversations::trail))
         .routes(routes!(prewarm::prewarm))
         .routes(routes!(changes::changes))
@@ -379,11 +430,13 @@ fn cors(origins: &[String], has_cookie: bool) -> Option<CorsLayer> {
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
             request_id,
+            request_id::NAME_OF_MESSAGES,
             HeaderName::from_static("x-run-id"),
             HeaderName::from_static("x-conversation-id"),
             HeaderName::from_static("x-resumable-stream-id"),
             HeaderName::from_static("server-timing"),
             HeaderName::from_static("x-should-retry"),
+            HeaderName::from_static("x-switchboard-ignored"),
             auth::NEW_TOKEN,
             HeaderName::from_static("x-vercel-ai-ui-message-stream"),
             header::LOCATION,

@@ -21,7 +21,7 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use crate::agent::ports::directives::{Asked, DirectiveFilter, Requested};
 use crate::agent::ports::store_error::StoreError;
-use crate::agent::ports::tools::{OfferedTool, Reporter, ToolContext, ToolExecutor};
+use crate::agent::ports::tools::{KeepsFiles, OfferedTool, Reporter, ToolContext, ToolExecutor};
 use crate::bounded::json::{self, Tree};
 use crate::chat::caller::Caller;
 use crate::chat::day::rfc3339 as time;
@@ -289,6 +289,7 @@ async fn installed(
         completed: None,
         first_try: None,
         progress: Reporter::default(),
+        files: KeepsFiles::default(),
     };
     let output = packages.tools.execute(&call, &cx).await;
     match json::parse_bytes(output.content.as_bytes()) {

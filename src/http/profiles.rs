@@ -28,6 +28,8 @@ struct ProfileBody {
     /// The names that a request's `model.name` may have.
     models: Vec<String>,
     shows_thinking: bool,
+    /// Whether `GET /v1/agent/runs/{run_id}/calls` tells what was called.
+    shows_tools: bool,
 }
 
 /// 200 with the profiles whose roles let the caller, by their `context_type`.
@@ -50,6 +52,7 @@ pub(super) async fn list(State(services): State<Services>, Authenticated(caller)
         context: profile.face.example_context.clone(),
         models: profile.models.offered.iter().map(|offer| offer.name.clone()).collect(),
         shows_thinking: profile.shows_thinking,
+        shows_tools: profile.shows_tools,
     });
     Json(ListBody { items: items.collect() })
 }

@@ -60,6 +60,7 @@ fn why(cause: &Cause) -> RefusalReason<'_> {
         Cause::NotOnBranch(message) => return RefusalReason::NotOnBranch(*message),
     };
     match error {
+        StartError::NoSuchRun => RefusalReason::NoSuchRun,
         StartError::Forbidden => RefusalReason::Forbidden,
         StartError::NotLoaded(NotLoaded::Denied | NotLoaded::NotThere) => RefusalReason::DataDenied,
         StartError::NotLoaded(NotLoaded::Failed) => RefusalReason::DataUnavailable,
@@ -85,7 +86,6 @@ fn why(cause: &Cause) -> RefusalReason<'_> {
         )
         | StartError::NotOffered(_)
         | StartError::Draining
-        | StartError::NoSuchRun
         | StartError::TooFast(_)
         | StartError::Full
         | StartError::OverBudget { .. }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::problem::Problem;
+use super::problem::{ErrorFormat, Problem};
 use super::share::Shares;
 use super::wire_info::WiresByRoute;
 use crate::observe::ambient::Ambient;
@@ -20,6 +20,9 @@ use crate::observe::trace_context::{TRACEPARENT, TraceParent};
 use crate::observe::{names, spans};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What it is called in the protocol Messages.
+pub(super) const NAME_OF_MESSAGES: HeaderName = HeaderName::from_static("request-id");
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
@@ -47,6 +50,7 @@ pub(super) async fn layer(
     let parent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()).and_then(TraceParent::parse);
     let span = spans::http_request(&id, method.as_str(), request.uri().path(), route, parent);
     let wire = wires.find(route);
+    let errors = wire.errors.of_client(request.headers());
     request.extensions_mut().insert(wire);
     let ambient = Ambient::new(id.clone(), wire.dialect);
     let started = std::time::Instant::now();
@@ -59,7 +63,7 @@ pub(super) async fn layer(
             if let Some(limit) = problem.rejection() {
                 metrics::rejected(limit);
             }
-            let mut written = problem.write(wire.errors, &id);
+            let mut written = problem.write(errors, &id);
             // What the router has put on the answer, such as `Allow`, stays.
             for (name, value) in response.headers() {
                 if !written.headers().contains_key(name) {
@@ -69,6 +73,9 @@ pub(super) async fn layer(
             response = written;
         }
         if let Ok(value) = HeaderValue::from_str(&id) {
+            if errors == ErrorFormat::Messages {
+                response.headers_mut().insert(NAME_OF_MESSAGES, value.clone());
+            }
             response.headers_mut().insert(HEADER, value);
         }
         let headers = response.headers_mut();

@@ -20,7 +20,7 @@ use crate::dialect::agent_chat::{AgentChat, Native};
 use crate::runs::AttachError;
 
 /// A path's run, as far as the path tells.
-type RunPath = Result<Path<String>, PathRejection>;
+pub(super) type RunPath = Result<Path<String>, PathRejection>;
 
 /// 200 with the run; 404 for another's.
 #[utoipa::path(
@@ -158,7 +158,7 @@ pub(super) async fn go_on(
 }
 
 /// The id of a run. An invalid id is answered like an unknown run.
-fn id(path: RunPath) -> Result<RunId, Problem> {
+pub(super) fn id(path: RunPath) -> Result<RunId, Problem> {
     path.ok().and_then(|Path(text)| RunId::parse(&text).ok()).ok_or_else(Problem::no_such_run)
 }
 

@@ -1,6 +1,6 @@
 //! The one handler of all protocols: it begins the run that a request asks for, and sends it as its protocol does.
 
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::digest::{Context as Digest, SHA256};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -12,18 +12,22 @@ use super::replies::{ids_of, refusal, view};
 use super::request_id::RequestId;
 use super::sse;
 use super::views::{header_value, headers_of};
-use super::{Services, answer, chain, current, document};
+use super::{Services, answer, chain, current, document, given};
 use crate::agent::ports::store::BeginError;
 use crate::chat::approval::DecisionRule;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
-use crate::chat::ids::ConversationId;
+use crate::chat::event::AgentEvent;
+use crate::chat::file::GivenFile;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{Ask, Parent, RunInput, RunOptions, Screen};
 use crate::dialect::agent_chat::Native;
 use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Question, Shape, What};
+use crate::dialect::repeats::Repeats;
 use crate::dialect::reply::{Position, RefusalResponse, Reply};
 use crate::dialect::{self, Dialect};
 use crate::runs::chain::{Cause, Chain, ChainError, Context, Link, Pending};
+use crate::runs::log::ring::Next;
 use crate::runs::{Attached, Request, Runs, StartError};
 
 /// The longest `Idempotency-Key`, in bytes.
@@ -44,21 +48,42 @@ pub(super) struct Call {
 /// Carries out what a request asks for, and shows it. What is refused before anything has begun is a [`Problem`], but for
 /// what its protocol tells in a stream.
 pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Result<Response, Problem> {
-    let Call { services, caller, request_id, path, uri, headers, body } = call;
     let dialect = dialect.ok_or_else(Problem::internal)?;
-    let asked = dialect.decode(&dialect::Request {
-        path: path.as_deref(),
-        query: uri.query().unwrap_or_default(),
-        headers: &headers,
-        body: &body,
-        assistants: &Offered { runs: &services.runs, caller: &caller },
-        roles: &caller.roles,
-    })?;
-    let Asked { what, rule, conversation, options, mark, shape, mut reply } = asked;
-    let request = request(request_id, &headers, &mark, &body)?;
-    let owner = caller.owner.clone();
+    let source = Source { dialect, call: Arc::new(call) };
+    let (asked, request) = source.read(false).await?;
+    carry_out((source.call.services.clone(), source.call.caller.clone()), asked, request, (Some(source), None)).await
+}
+
+/// What a request was read from.
+pub(super) struct Source {
+    dialect: Arc<dyn Dialect>,
+    call: Arc<Call>,
+}
+
+impl Source {
+    /// The request; where results in it are `unawaited`, as one that tells of them.
+    async fn read(&self, unawaited: bool) -> Result<(Asked, Request), Problem> {
+        let (dialect, call) = (self.dialect.clone(), self.call.clone());
+        let intake = &self.call.services.intake;
+        intake.work(self.call.body.len(), move || read(&*dialect, &call, unawaited)).await
+    }
+}
+
+/// The same of a request that was read already, from a source that can be read once more or from a body. Their memory counts
+/// until all that they have brought is kept.
+pub(super) async fn carry_out(
+    (services, caller): (Services, Caller),
+    asked: Asked,
+    request: Request,
+    (source, body): (Option<Source>, Option<Taken>),
+) -> Result<Response, Problem> {
+    let Asked { what, rule, conversation, options, mark: _, shape, mut reply } = asked;
+    let (owner, again) = (caller.owner.clone(), caller.clone());
     let numbered_in = match &conversation {
-        ConversationRef::Id(_) | ConversationRef::Existing(_) | ConversationRef::Current => None,
+        ConversationRef::Id(_)
+        | ConversationRef::Existing(_)
+        | ConversationRef::OfRun(_)
+        | ConversationRef::Current => None,
         ConversationRef::Number(_, screen) => Some((screen.clone(), caller.known_as.clone())),
     };
     let is_current = matches!(conversation, ConversationRef::Current);
@@ -67,8 +92,17 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
     let (attached, chain) = match turn.begin(what, &mut *reply).await {
         Ok(begun) => begun,
         Err(NotBegun::Problem(problem)) => return Err(*problem),
-        Err(NotBegun::Chain(error)) => return refused(&services, &owner, error, shape, &mut *reply, &id).await,
+        Err(NotBegun::Chain(error)) => match source {
+            // Its client goes on with what it knows, or it could not go on at all.
+            Some(source) if source.dialect.is_retold() && error.is_unawaited() => {
+                let (asked, request) = source.read(true).await?;
+                drop(source);
+                return Box::pin(carry_out((services, again), asked, request, (None, None))).await;
+            }
+            _ => return refused(&services, &owner, error, shape, &mut *reply, &id).await,
+        },
     };
+    drop((source, body));
     if is_current {
         current::choose(&services, &owner, &attached.conversation).await;
     }
@@ -83,6 +117,25 @@ pub(super) async fn serve(dialect: Option<Arc<dyn Dialect>>, call: Call) -> Resu
         }
     }
     Ok(show(&services, owner, Begun { attached, chain: Some(chain), number }, shape, reply).await)
+}
+
+/// The request as its protocol reads it, and as its run needs it.
+fn read(dialect: &dyn Dialect, call: &Call, unawaited: bool) -> Result<(Asked, Request), Problem> {
+    let Call { services, caller, request_id, path, uri, headers, body } = call;
+    let asked = dialect.decode(&dialect::Request {
+        path: path.as_deref(),
+        query: uri.query().unwrap_or_default(),
+        headers,
+        body,
+        unawaited,
+        assistants: &Offered { runs: &services.runs, caller },
+        roles: &caller.roles,
+        public_url: &services.dialects.public_url,
+    })?;
+    let request = request(request_id.clone(), headers, &asked.mark, body)?;
+    let digest = || digest_of(&asked.mark, &dialect.repeated(headers, body));
+    let request = repeatable(request, dialect.repeats(headers), digest);
+    Ok((asked, request))
 }
 
 /// A request that was read.
@@ -115,19 +168,26 @@ impl From<ChainError> for NotBegun {
 
 impl Turn<'_> {
     /// Begins the first run, with those that follow.
-    async fn begin(self, what: What, reply: &mut dyn Reply) -> Result<(Attached, Chain), NotBegun> {
+    async fn begin(self, mut what: What, reply: &mut dyn Reply) -> Result<(Attached, Chain), NotBegun> {
         let Self { services, caller, rule, conversation, options, request } = self;
         let conversation = match (conversation, &what) {
             (ConversationRef::Id(conversation), _) => conversation,
             (ConversationRef::Current, _) => current::find(services, &caller.owner).await?,
             (ConversationRef::Existing(id), _) => Some(existing(services, &caller.owner, &id).await?),
+            (ConversationRef::OfRun(run), _) => match of_run(services, &caller.owner, run).await? {
+                Some(conversation) => Some(conversation),
+                None => {
+                    what = what.told_anew().ok_or_else(|| ChainError::from(StartError::NoSuchRun))?;
+                    None
+                }
+            },
             (ConversationRef::Number(Some(number), _), What::Answer(_)) => {
                 services.chats.numbered(&caller.owner, number).await?
             }
             (ConversationRef::Number(..), _) => None,
         };
         let decisions = match &what {
-            What::Answer(_) => &[][..],
+            What::Answer(_) | What::Both(..) => &[][..],
             What::Decide(decisions, _) => decisions,
         };
         let pending = match (rule, &conversation) {
@@ -142,24 +202,66 @@ impl Turn<'_> {
                 let options = std::mem::take(&mut context.options);
                 let (ask, parent) = placed(services, &context, pending, &question, reply).await?;
                 let question = Question { ask: ask.unwrap_or(question.ask), ..question };
-                vec![Link::Ask(Box::new(input(&context, question, parent, options)))]
+                vec![Link::Ask(Box::new(input(services, &context, question, parent, options).await?))]
+            }
+            What::Both(first, then) => {
+                let options = std::mem::take(&mut context.options);
+                let first = input(services, &context, *first, None, options.clone()).await?;
+                let then = input(services, &context, *then, None, options).await?;
+                vec![Link::Ask(Box::new(first)), Link::Ask(Box::new(then))]
             }
             What::Decide(decisions, then) => {
                 let mut links = match rule {
                     DecisionRule::All => services.runs.settle(&context, pending, decisions).await?,
                     DecisionRule::Any | DecisionRule::Conversation => decisions.into_iter().map(Link::Decide).collect(),
                 };
-                let then = then.map(|question| input(&context, question, None, context.options.clone()));
-                links.extend(then.map(|input| Link::Ask(Box::new(input))));
+                if let Some(question) = then {
+                    let input = input(services, &context, question, None, context.options.clone()).await?;
+                    links.push(Link::Ask(Box::new(input)));
+                }
                 links
             }
         };
+        let owner = context.caller.owner.clone();
         let mut chain = Chain::new(services.runs.clone(), context, links);
-        match chain.next().await {
+        let mut begun = chain.next().await;
+        while let (true, false, Some(Ok(before))) = (reply.shows_last_only(), chain.is_at_its_end(), &mut begun) {
+            let (run, goes_on) = (before.run, goes_on(before, chain.decides_next()).await);
+            let next = if goes_on { chain.next().await } else { None };
+            if next.is_none() {
+                chain.stop();
+            }
+            begun = match next {
+                Some(next) => Some(next),
+                // It is the last, and has been read.
+                None => Some(
+                    services
+                        .runs
+                        .attach(&owner, run, None)
+                        .await
+                        .map_err(|why| ChainError::from(StartError::Joined { run, why })),
+                ),
+            };
+        }
+        match begun {
             None => Err(ChainError::from(Cause::NothingLeft).into()),
             Some(Ok(attached)) => Ok((attached, chain)),
             Some(Err(error)) => Err(error.into()),
         }
+    }
+}
+
+/// Waits for the end of a run behind which others come; whether they may. What was decided is carried out behind runs that ended
+/// well alone, and nothing is done behind one that somebody has stopped; what the user says besides is answered.
+async fn goes_on(before: &mut Attached, decides: bool) -> bool {
+    let mut last = None;
+    while let Next::Event { event, .. } = before.next().await {
+        last = Some(event);
+    }
+    match last.as_deref() {
+        Some(AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. }) => true,
+        Some(AgentEvent::Cancelled) | None => false,
+        Some(_) => !decides,
     }
 }
 
@@ -171,6 +273,12 @@ async fn existing(services: &Services, owner: &Owner, id: &str) -> Result<Conver
     found.map(|_| id).ok_or_else(none)
 }
 
+/// The conversation of the caller's run.
+async fn of_run(services: &Services, owner: &Owner, run: RunId) -> Result<Option<ConversationId>, NotBegun> {
+    let found = services.runs.find(owner, run).await.map_err(BeginError::from).map_err(StartError::from)?;
+    Ok(found.map(|run| run.conversation))
+}
+
 /// The text of a question that names a stored message, and the message that it goes on from, unless that is the newest.
 async fn placed(
     services: &Services,
@@ -178,7 +286,7 @@ async fn placed(
     pending: Pending,
     question: &Question,
     reply: &mut dyn Reply,
-) -> Result<(Option<Ask>, Option<Parent>), NotBegun> {
+) -> Result<(Option<Ask<GivenFile>>, Option<Parent>), NotBegun> {
     let held = pending.held();
     match &question.ask {
         // Results belong to the newest run, whose client cannot go on without them.
@@ -199,9 +307,17 @@ async fn placed(
     }
 }
 
-fn input(context: &Context, question: Question, parent: Option<Parent>, options: RunOptions) -> RunInput {
+/// The question as its run needs it: its files are kept.
+async fn input(
+    services: &Services,
+    context: &Context,
+    question: Question,
+    parent: Option<Parent>,
+    options: RunOptions,
+) -> Result<RunInput, Problem> {
     let Question { ask, screen, branch: _, earlier, unlisted } = question;
-    RunInput { ask, screen, conversation: context.conversation.clone(), parent, earlier, unlisted, options }
+    let (ask, earlier) = given::kept(services, &context.caller.owner, ask, earlier).await?;
+    Ok(RunInput { ask, screen, conversation: context.conversation.clone(), parent, earlier, unlisted, options })
 }
 
 /// The answer where nothing was begun.
@@ -265,14 +381,20 @@ pub(super) async fn show(
     let ids = ids_of(&attached, number);
     let headers = headers_of(&attached);
     match shape {
-        Shape::Record if attached.background => {
-            (headers, answer::accepted(services, &owner, &attached).await).into_response()
-        }
-        Shape::Record => (headers, answer::whole(services, owner, attached).await).into_response(),
-        Shape::Document => match reply.document(ids) {
-            Some(document) => (headers, document::whole(services, attached, document).await).into_response(),
-            None => stream(services, attached, None, number, reply),
+        Shape::Record if attached.background => match reply.begun(&ids) {
+            Some(document) => (headers, document::json(document)).into_response(),
+            None => (headers, answer::accepted(services, &owner, &attached).await).into_response(),
         },
+        Shape::Record => (headers, answer::whole(services, owner, attached).await).into_response(),
+        Shape::Document => {
+            let besides = besides(&*reply, &ids);
+            match reply.document(ids) {
+                Some(document) => {
+                    (headers, besides, document::whole(services, attached, document).await).into_response()
+                }
+                None => stream(services, attached, None, number, reply),
+            }
+        }
         Shape::Stream => stream(services, attached, chain, number, reply),
     }
 }
@@ -295,6 +417,12 @@ pub(super) async fn respond(
     }
 }
 
+/// The headers that the protocol has besides.
+fn besides(reply: &dyn Reply, ids: &dialect::RunIds) -> HeaderMap {
+    let named = reply.headers(ids).into_iter();
+    named.map(|(name, value)| (HeaderName::from_static(name), header_value(&value))).collect()
+}
+
 /// The run's events from where `attached` stands, then those of what follows.
 pub(super) fn stream(
     services: &Services,
@@ -304,9 +432,7 @@ pub(super) fn stream(
     mut reply: Box<dyn Reply>,
 ) -> Response {
     let ids = ids_of(&attached, number);
-    let besides = reply.headers(&ids).into_iter();
-    let besides: HeaderMap =
-        besides.map(|(name, value)| (HeaderName::from_static(name), header_value(&value))).collect();
+    let besides = besides(&*reply, &ids);
     let media_type = reply.options().media_type;
     let headers = headers_of(&attached);
     let body = match chain.filter(|chain| !chain.is_at_its_end()) {
@@ -329,7 +455,7 @@ pub(super) fn stream(
 pub(super) fn request(id: RequestId, headers: &HeaderMap, what: &str, body: &[u8]) -> Result<Request, Problem> {
     let mut keys = headers.get_all("idempotency-key").iter();
     let key = match (keys.next(), keys.next()) {
-        (None, _) => return Ok(Request { id: id.0, key: None }),
+        (None, _) => return Ok(Request { id: id.0, key: None, may_repeat: false }),
         (Some(key), None) => key.to_str().ok().map(str::trim),
         (Some(_), Some(_)) => None,
     };
@@ -338,10 +464,28 @@ pub(super) fn request(id: RequestId, headers: &HeaderMap, what: &str, body: &[u8
             "Idempotency-Key must be given once and have 1 to {MAX_KEY_BYTES} printable ASCII characters"
         )));
     };
-    let mut digested = what.as_bytes().to_vec();
-    digested.push(b'\n');
-    digested.extend_from_slice(body);
-    Ok(Request { id: id.0, key: Some((key.to_owned(), digest(&SHA256, &digested).as_ref().to_vec())) })
+    Ok(Request { id: id.0, key: Some((key.to_owned(), digest_of(what, body))), may_repeat: false })
+}
+
+/// The request with a key of ours, where its client has none and may send it again all the same.
+/// `digest` makes the digest of what both have.
+fn repeatable(request: Request, repeats: Repeats, digest: impl FnOnce() -> Vec<u8>) -> Request {
+    let may_repeat = match repeats {
+        _ if request.key.is_some() => return request,
+        Repeats::Never => return request,
+        Repeats::First => false,
+        Repeats::Maybe => true,
+    };
+    let key = format!("unnamed {}", RunId::fresh());
+    Request { key: Some((key, digest())), may_repeat, ..request }
+}
+
+fn digest_of(what: &str, body: &[u8]) -> Vec<u8> {
+    let mut digested = Digest::new(&SHA256);
+    for part in [what.as_bytes(), b"\n", body] {
+        digested.update(part);
+    }
+    digested.finish().as_ref().to_vec()
 }
 
 /// The assistants and models of a caller.
@@ -361,12 +505,14 @@ impl Assistants for Offered<'_> {
 
     fn choices(&self, name: &str) -> Option<Choices> {
         let profiles = self.runs.profiles_for(self.caller);
-        let menu = &profiles.into_iter().find(|profile| profile.context_type == name)?.models;
+        let profile = profiles.into_iter().find(|profile| profile.context_type == name)?;
+        let menu = &profile.models;
         Some(Choices {
             temperature: menu.temperature,
             effort: menu.effort,
             max_tokens: menu.max_tokens,
             most_tokens: menu.choice.max_tokens.unwrap_or(u32::MAX),
+            instructions: profile.takes_instructions,
         })
     }
 }

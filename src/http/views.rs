@@ -5,9 +5,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, Type};
 
+use crate::agent::ports::feedback::KeptFeedback;
+use crate::agent::ports::usage::Used;
 use crate::chat::cost::Cost;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::failure::Failure;
+use crate::chat::feedback::Feedback;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
@@ -111,6 +114,45 @@ impl UsageBody {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// Counts, and what they cost where models have prices.
+#[derive(Serialize, ToSchema)]
+pub(super) struct UsedBody {
+    runs: u64,
+    turns: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_input_tokens: u64,
+    cost_usd: f64,
+}
+
+impl UsedBody {
+    pub(super) fn from_used(used: Used) -> Self {
+        let Used { runs, turns, input_tokens, output_tokens, cached_input_tokens, cost } = used;
+        Self { runs, turns, input_tokens, output_tokens, cached_input_tokens, cost_usd: cost.usd() }
+    }
+}
+
+/// What a user thinks of the answer of a run.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Feedback)]
+pub(super) struct FeedbackBody {
+    run_id: String,
+    /// 1 or -1.
+    score: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    given_at: String,
+}
+
+impl FeedbackBody {
+    pub(super) fn from_kept(kept: KeptFeedback) -> Self {
+        let KeptFeedback { run, feedback: Feedback { score, comment, tags }, at_ms } = kept;
+        Self { run_id: run.to_string(), score: score.number(), comment, tags, given_at: time(at_ms) }
+    }
 }
 
 /// Why a run failed, or why an answer is not whole.

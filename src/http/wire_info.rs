@@ -21,6 +21,8 @@ pub(super) struct WireInfo {
     /// Whether a body is taken only where its `Content-Type` says that it is JSON: no page of another site can send that by
     /// itself.
     pub(super) says_json: bool,
+    /// Whether a token may come as `x-api-key` too.
+    pub(super) api_key: bool,
     /// The largest body of the requests that begin runs, in bytes, where it is more than `server.body_limit_bytes`.
     pub(super) body_bytes: usize,
 }
@@ -32,6 +34,7 @@ impl WireInfo {
         errors: ErrorFormat::Problem,
         local_user: false,
         says_json: false,
+        api_key: false,
         body_bytes: 0,
     };
 

@@ -17,15 +17,20 @@ use super::problem::ErrorFormat;
 use super::request_id::RequestId;
 use super::serve::{Call, serve};
 use super::wire_info::{NATIVE, WireInfo, WiresByRoute};
-use super::{Services, agent_stream, ai_sdk, chat_stream, copilotkit, native, nothing, openai_chat, packages, smithy};
+use super::{
+    Services, agent_stream, ai_sdk, chat_stream, copilotkit, mcp, messages, native, nothing, openai_chat, packages,
+    responses, smithy,
+};
 use crate::dialect::ag_ui::AgUi;
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::agent_stream::AgentStream;
 use crate::dialect::ai_sdk::AiSdk;
 use crate::dialect::chat_message::ChatMessage;
 use crate::dialect::chat_stream::ChatStream;
+use crate::dialect::messages::Messages;
 use crate::dialect::ndjson::Ndjson;
 use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect::responses::Responses;
 use crate::dialect::smithy::Smithy;
 use crate::dialect::{Dialect, Settings};
 
@@ -48,8 +53,8 @@ fn table(settings: &Settings) -> Vec<Wire> {
             errors_beside: ErrorFormat::NotOk,
             ..wire("chat-message", ErrorFormat::Identified, ChatMessage::from(settings), packages::routes)
         },
-        wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes),
-        wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes),
+        with_files(wire("ag-ui", ErrorFormat::Problem, AgUi::from(settings), copilotkit::routes)),
+        with_files(wire("ai-sdk", ErrorFormat::Problem, AiSdk::from(settings), ai_sdk::routes)),
         Wire {
             info: WireInfo {
                 local_user: true,
@@ -59,17 +64,60 @@ fn table(settings: &Settings) -> Vec<Wire> {
             },
             ..wire("smithy", ErrorFormat::Detail, Smithy::from(settings), smithy::routes)
         },
-        wire("openai-chat", ErrorFormat::OpenAi, OpenAiChat::from(settings), openai_chat::routes),
+        Wire {
+            // Clients of Messages list models at the same routes.
+            info: WireInfo {
+                api_key: true,
+                body_bytes: HISTORY_BYTES,
+                ..WireInfo::named("openai-chat", ErrorFormat::OpenAi("messages"))
+            },
+            errors_beside: ErrorFormat::Models,
+            ..wire("openai-chat", ErrorFormat::OpenAi("messages"), OpenAiChat::from(settings), openai_chat::routes)
+        },
+        Wire {
+            info: WireInfo { body_bytes: HISTORY_BYTES, ..WireInfo::named("responses", ErrorFormat::OpenAi("input")) },
+            ..wire("responses", ErrorFormat::OpenAi("input"), Responses::from(settings), responses::routes)
+        },
+        Wire {
+            info: WireInfo {
+                api_key: true,
+                body_bytes: HISTORY_BYTES,
+                ..WireInfo::named("messages", ErrorFormat::Messages)
+            },
+            nothing_at: &["/v1/messages/{*rest}"],
+            ..wire("messages", ErrorFormat::Messages, Messages::from(settings), messages::routes)
+        },
+        Wire {
+            info: WireInfo {
+                says_json: true,
+                body_bytes: MESSAGE_BYTES,
+                ..WireInfo::named("mcp", ErrorFormat::JsonRpc)
+            },
+            dialect: None,
+            beside: mcp::routes,
+            errors_beside: ErrorFormat::JsonRpc,
+            nothing_at: &[],
+        },
     ]
 }
 
 /// Editors send the whole open document with each message.
 const OPEN_DOCUMENT_BYTES: usize = 16 << 20;
 
+/// Agents that keep their conversations send all of one with each message, and others send pictures in them.
+const HISTORY_BYTES: usize = 32 << 20;
+
+/// What counts the tokens of whole conversations.
+const COUNTS: [&str; 2] = ["/v1/responses/input_tokens", "/v1/messages/count_tokens"];
+
+/// As much as the usual servers of tools take of a message.
+const MESSAGE_BYTES: usize = 4 << 20;
+
 /// A protocol as it is served.
 struct Wire {
     info: WireInfo,
-    dialect: Arc<dyn Dialect>,
+    /// What reads the requests that begin runs; `None` where these come on the same route as others, and are told apart there.
+    dialect: Option<Arc<dyn Dialect>>,
     beside: fn() -> OpenApiRouter<Services>,
     /// How the errors of those look.
     errors_beside: ErrorFormat,
@@ -84,7 +132,12 @@ fn wire(
     beside: fn() -> OpenApiRouter<Services>,
 ) -> Wire {
     let info = WireInfo::named(name, errors);
-    Wire { info, dialect: Arc::new(dialect), beside, errors_beside: errors, nothing_at: &[] }
+    Wire { info, dialect: Some(Arc::new(dialect)), beside, errors_beside: errors, nothing_at: &[] }
+}
+
+/// A protocol whose clients send files within their messages.
+fn with_files(wire: Wire) -> Wire {
+    Wire { info: WireInfo { body_bytes: HISTORY_BYTES, ..wire.info }, ..wire }
 }
 
 /// The routes of all protocols with their description, and the protocol of each.
@@ -93,20 +146,23 @@ pub(super) fn routes(settings: &Settings) -> (OpenApiRouter<Services>, WiresByRo
     let mut by_route = HashMap::new();
     let mut chats: Vec<(String, Vec<Arc<dyn Dialect>>)> = Vec::new();
     for Wire { info, dialect, beside, errors_beside, nothing_at } in table(settings) {
-        let (api, beside) = (dialect.api(), beside());
-        for route in api.paths.paths.keys() {
-            match chats.iter_mut().find(|(known, _)| known == route) {
-                Some((_, dialects)) => dialects.push(dialect.clone()),
-                None => chats.push((route.clone(), vec![dialect.clone()])),
+        let (beside, is_alone) = (beside(), dialect.is_none());
+        if let Some(dialect) = dialect {
+            let api = dialect.api();
+            for route in api.paths.paths.keys() {
+                match chats.iter_mut().find(|(known, _)| known == route) {
+                    Some((_, dialects)) => dialects.push(dialect.clone()),
+                    None => chats.push((route.clone(), vec![dialect.clone()])),
+                }
+                by_route.entry(route.clone()).or_insert(info);
             }
-        }
-        for route in api.paths.paths.keys() {
-            by_route.entry(route.clone()).or_insert(info);
+            router = router.merge(OpenApiRouter::with_openapi(api));
         }
         for route in beside.get_openapi().paths.paths.keys() {
-            by_route.entry(route.clone()).or_insert(WireInfo { errors: errors_beside, body_bytes: 0, ..info });
+            let body_bytes = if is_alone || COUNTS.contains(&route.as_str()) { info.body_bytes } else { 0 };
+            by_route.entry(route.clone()).or_insert(WireInfo { errors: errors_beside, body_bytes, ..info });
         }
-        router = router.merge(OpenApiRouter::with_openapi(api)).merge(beside);
+        router = router.merge(beside);
         for route in nothing_at {
             by_route.insert((*route).to_owned(), info);
             router = router.route(route, any(nothing));

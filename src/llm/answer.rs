@@ -84,6 +84,8 @@ pub(crate) enum Unreadable {
     AnswerTooLong { limit: usize },
     #[error("the answer has more than {limit} pieces")]
     TooManyPieces { limit: usize },
+    #[error("a frame of the answer {what}")]
+    Frame { what: &'static str },
     #[error("a line is not valid utf-8")]
     NotUtf8 { source: std::string::FromUtf8Error },
     #[error("the answer is not an event stream")]

@@ -1,5 +1,6 @@
 //! A circuit breaker: a model that failed several times in a row gets no calls for a while, so that no run waits for it
-//! and it gets no load it cannot bear. Then one call finds out whether it answers again.
+//! and it gets no load it cannot bear. Then one call finds out whether it answers again. Where a request has no other model,
+//! being spared is no use to its user: there one call finds out much sooner, and still one at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(super) struct Breaker {
     failures: u32,
     /// How long it stays open at least.
     open: Duration,
+    /// The same for requests that have no other model.
+    last_open: Duration,
     state: Mutex<State>,
 }
 
@@ -30,8 +33,8 @@ pub(super) struct Breaker {
 enum State {
     /// Calls go through; so many of the newest have failed in a row.
     Closed { failures: u32 },
-    /// No call goes through until then, because of this.
-    Open { until: Instant, kind: ProviderErrorKind },
+    /// No call goes through until then, because of this; of requests without another model one does from `last` on.
+    Open { until: Instant, last: Instant, kind: ProviderErrorKind },
     /// One call is finding out. If it does not come to anything for as long as the breaker stays open, another one may.
     Probing { until: Instant, kind: ProviderErrorKind },
 }
@@ -53,20 +56,38 @@ pub(super) struct Open {
     pub(super) kind: ProviderErrorKind,
 }
 
+/// Whether a request has another model behind this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// It has.
+    Another,
+    /// It has none.
+    Nobody,
+}
+
 impl Breaker {
     /// A closed breaker.
     pub(super) fn new(origin: Arc<ModelOrigin>, config: config::Breaker) -> Arc<Self> {
         let state = Mutex::new(State::Closed { failures: 0 });
         metrics::breaker(&origin.provider, &origin.model, BreakerState::Closed);
-        Arc::new(Self { origin, failures: config.failures, open: Duration::from_secs(config.open_s), state })
+        let open = Duration::from_secs(config.open_s);
+        let last_open = Duration::from_secs(config.last_open_s).min(open);
+        Arc::new(Self { origin, failures: config.failures, open, last_open, state })
     }
 
-    /// Leave for a call.
-    pub(super) fn admit(self: &Arc<Self>, now: Instant) -> Result<Permit, Open> {
+    /// Leave for a call of a request that has so much behind it.
+    pub(super) fn admit(self: &Arc<Self>, now: Instant, behind: Behind) -> Result<Permit, Open> {
         let mut state = self.state();
-        let probe = match *state {
-            State::Closed { .. } => None,
-            State::Open { until, kind } | State::Probing { until, kind } => {
+        let leaves = match (*state, behind) {
+            (State::Closed { .. }, _) => None,
+            (State::Open { last, kind, .. }, Behind::Nobody) => Some((last, kind)),
+            (State::Open { until, kind, .. }, Behind::Another) | (State::Probing { until, kind }, _) => {
+                Some((until, kind))
+            }
+        };
+        let probe = match leaves {
+            None => None,
+            Some((until, kind)) => {
                 if now < until {
                     return Err(Open { left: until.duration_since(now), kind });
                 }
@@ -97,7 +118,8 @@ impl Breaker {
 
     fn opened(&self, now: Instant, kind: ProviderErrorKind) -> State {
         // A vendor with a `Retry-After` gets no call before that time.
-        let open = self.open.max(kind.retry_after().unwrap_or_default());
+        let demanded = kind.retry_after().unwrap_or_default();
+        let (open, last_open) = (self.open.max(demanded), self.last_open.max(demanded));
         tracing::warn!(
             gen_ai.provider.name = self.origin.provider,
             gen_ai.request.model = self.origin.model,
@@ -106,7 +128,7 @@ impl Breaker {
             "the model keeps failing and is left alone"
         );
         self.show(BreakerState::Open);
-        State::Open { until: later(now, open), kind }
+        State::Open { until: later(now, open), last: later(now, last_open), kind }
     }
 }
 
@@ -178,14 +200,14 @@ mod tests {
 
     fn breaker(failures: u32) -> Arc<Breaker> {
         let origin = ModelOrigin { provider: "p".to_owned(), model: "m".to_owned() };
-        Breaker::new(Arc::new(origin), config::Breaker { failures, open_s: 30 })
+        Breaker::new(Arc::new(origin), config::Breaker { failures, open_s: 30, last_open_s: 2 })
     }
 
     /// A breaker that has just opened, and the time when it lets a call through again.
     fn opened() -> (Arc<Breaker>, Instant) {
         let (breaker, now) = (breaker(2), Instant::now());
         for _ in 0..2 {
-            breaker.admit(now).unwrap().failed(now, DOWN);
+            breaker.admit(now, Behind::Another).unwrap().failed(now, DOWN);
         }
         (breaker, now + OPEN)
     }
@@ -193,80 +215,107 @@ mod tests {
     #[test]
     fn it_opens_after_so_many_failures_in_a_row_and_no_others() {
         let (breaker, now) = (breaker(2), Instant::now());
-        breaker.admit(now).unwrap().failed(now, DOWN);
-        breaker.admit(now).unwrap().answered();
-        breaker.admit(now).unwrap().failed(now, DOWN);
-        drop(breaker.admit(now).unwrap());
-        breaker.admit(now).unwrap().failed(now, ProviderErrorKind::Unauthorized);
+        breaker.admit(now, Behind::Another).unwrap().failed(now, DOWN);
+        breaker.admit(now, Behind::Another).unwrap().answered();
+        breaker.admit(now, Behind::Another).unwrap().failed(now, DOWN);
+        drop(breaker.admit(now, Behind::Another).unwrap());
+        breaker.admit(now, Behind::Another).unwrap().failed(now, ProviderErrorKind::Unauthorized);
         let open = Open { left: OPEN, kind: ProviderErrorKind::Unauthorized };
-        assert_eq!(breaker.admit(now).unwrap_err(), open, "with the reason of the last failure");
+        assert_eq!(breaker.admit(now, Behind::Another).unwrap_err(), open, "with the reason of the last failure");
     }
 
     #[test]
     fn a_vendor_that_asks_for_more_time_gets_it() {
         let (breaker, now) = (breaker(1), Instant::now());
         let limited = |seconds| ProviderErrorKind::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
-        breaker.admit(now).unwrap().failed(now, limited(100));
-        assert_eq!(breaker.admit(now).unwrap_err().left, Duration::from_secs(100));
-        breaker.admit(now + 4 * OPEN).unwrap().failed(now, limited(u64::MAX));
-        assert_eq!(breaker.admit(now).unwrap_err().left, NEVER);
+        breaker.admit(now, Behind::Another).unwrap().failed(now, limited(100));
+        assert_eq!(breaker.admit(now, Behind::Another).unwrap_err().left, Duration::from_secs(100));
+        breaker.admit(now + 4 * OPEN, Behind::Another).unwrap().failed(now, limited(u64::MAX));
+        assert_eq!(breaker.admit(now, Behind::Another).unwrap_err().left, NEVER);
     }
 
     #[test]
     fn one_call_finds_out_whether_the_model_is_back() {
         let (breaker, later) = opened();
-        let mut probe = breaker.admit(later).unwrap();
-        assert_eq!(breaker.admit(later).unwrap_err(), Open { left: OPEN, kind: DOWN });
+        let mut probe = breaker.admit(later, Behind::Another).unwrap();
+        assert_eq!(breaker.admit(later, Behind::Another).unwrap_err(), Open { left: OPEN, kind: DOWN });
         probe.answering();
-        breaker.admit(later).unwrap().answered();
+        breaker.admit(later, Behind::Another).unwrap().answered();
         // The probe's answer broke off later: that is one failure, not the second.
         probe.failed(later, DOWN);
-        drop(breaker.admit(later).unwrap());
+        drop(breaker.admit(later, Behind::Another).unwrap());
+    }
+
+    #[test]
+    fn a_request_without_another_model_finds_out_sooner_and_one_at_a_time() {
+        let (breaker, until) = opened();
+        let opened_at = until - OPEN;
+        let soon = opened_at + Duration::from_secs(2);
+        let refused = |left| Open { left: Duration::from_secs(left), kind: DOWN };
+        assert_eq!(breaker.admit(opened_at, Behind::Nobody).unwrap_err(), refused(2));
+        assert_eq!(breaker.admit(soon, Behind::Another).unwrap_err(), refused(28));
+        let probe = breaker.admit(soon, Behind::Nobody).unwrap();
+        assert_eq!(breaker.admit(soon, Behind::Nobody).unwrap_err(), refused(30), "one at a time");
+        probe.failed(soon, DOWN);
+        assert_eq!(breaker.admit(soon, Behind::Nobody).unwrap_err(), refused(2), "its next try is not at once");
+        breaker.admit(soon + Duration::from_secs(2), Behind::Nobody).unwrap().answered();
+        drop(breaker.admit(soon + Duration::from_secs(2), Behind::Another).unwrap());
+    }
+
+    #[test]
+    fn what_a_vendor_asks_for_is_kept_by_everybody() {
+        let (breaker, now) = (breaker(1), Instant::now());
+        let limited = ProviderErrorKind::RateLimited { retry_after: Some(Duration::from_secs(20)) };
+        breaker.admit(now, Behind::Nobody).unwrap().failed(now, limited);
+        assert_eq!(breaker.admit(now, Behind::Nobody).unwrap_err().left, Duration::from_secs(20));
     }
 
     #[test]
     fn a_call_that_hangs_does_not_find_out_for_ever() {
         let (breaker, later) = opened();
-        let hanging = breaker.admit(later).unwrap();
-        breaker.admit(later + OPEN).unwrap().answered();
+        let hanging = breaker.admit(later, Behind::Another).unwrap();
+        breaker.admit(later + OPEN, Behind::Another).unwrap().answered();
         hanging.failed(later + OPEN, DOWN);
-        drop(breaker.admit(later + OPEN).unwrap());
+        drop(breaker.admit(later + OPEN, Behind::Another).unwrap());
     }
 
     #[test]
     fn a_probe_that_is_given_up_late_does_not_undo_what_another_found_out() {
         let (breaker, later) = opened();
-        let hanging = breaker.admit(later).unwrap();
-        breaker.admit(later + OPEN).unwrap().answered();
+        let hanging = breaker.admit(later, Behind::Another).unwrap();
+        breaker.admit(later + OPEN, Behind::Another).unwrap().answered();
         drop(hanging);
-        let (_one, _other) = (breaker.admit(later + OPEN).unwrap(), breaker.admit(later + OPEN).unwrap());
+        let (_one, _other) = (
+            breaker.admit(later + OPEN, Behind::Another).unwrap(),
+            breaker.admit(later + OPEN, Behind::Another).unwrap(),
+        );
     }
 
     #[test]
     fn a_probe_that_fails_opens_it_again_and_one_that_is_given_up_does_not() {
         let (breaker, later) = opened();
-        drop(breaker.admit(later).unwrap());
-        breaker.admit(later).unwrap().failed(later, DOWN);
-        assert_eq!(breaker.admit(later).unwrap_err().left, OPEN);
+        drop(breaker.admit(later, Behind::Another).unwrap());
+        breaker.admit(later, Behind::Another).unwrap().failed(later, DOWN);
+        assert_eq!(breaker.admit(later, Behind::Another).unwrap_err().left, OPEN);
     }
 
     #[test]
     fn calls_from_before_it_opened_do_not_keep_it_open() {
         let (breaker, now) = (breaker(2), Instant::now());
-        let older = breaker.admit(now).unwrap();
+        let older = breaker.admit(now, Behind::Another).unwrap();
         for _ in 0..2 {
-            breaker.admit(now).unwrap().failed(now, DOWN);
+            breaker.admit(now, Behind::Another).unwrap().failed(now, DOWN);
         }
         older.failed(now + OPEN, DOWN);
-        breaker.admit(now + OPEN).unwrap().answered();
-        breaker.admit(now + OPEN).unwrap().answered();
+        breaker.admit(now + OPEN, Behind::Another).unwrap().answered();
+        breaker.admit(now + OPEN, Behind::Another).unwrap().answered();
     }
 
     #[test]
     fn without_a_number_of_failures_it_never_opens() {
         let (breaker, now) = (breaker(0), Instant::now());
         for _ in 0..100 {
-            breaker.admit(now).unwrap().failed(now, DOWN);
+            breaker.admit(now, Behind::Another).unwrap().failed(now, DOWN);
         }
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::http::Patience;
 use super::{Vendor, VendorConfig};
+use crate::agent::ports::llm::Takes;
 use crate::chat::message::ModelOrigin;
 
 /// `[llm]`.
@@ -61,6 +62,8 @@ pub struct Breaker {
     pub failures: u32,
     /// Seconds until the next call, which shows whether it answers again.
     pub open_s: u64,
+    /// The same where a request has no model behind it: its user would only wait.
+    pub last_open_s: u64,
 }
 
 /// The name of the provider that needs no settings: the demo model, which the composition root brings.
@@ -120,7 +123,7 @@ impl Default for Retry {
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self { failures: 5, open_s: 30 }
+        Self { failures: 5, open_s: 30, last_open_s: 2 }
     }
 }
 
@@ -137,6 +140,11 @@ impl LlmConfig {
     /// Whether no model answers by the configuration's own choice.
     pub fn has_none(&self) -> bool {
         self.provider == NO_MODEL
+    }
+
+    /// What a model can be given.
+    pub fn takes(&self, origin: &ModelOrigin) -> Takes {
+        self.section(&origin.provider).map(|section| section.takes(&origin.model)).unwrap_or_default()
     }
 
     /// The section of the provider called `name`.

@@ -8,11 +8,22 @@
 
 use std::borrow::Cow;
 
-use serde::ser::{Serialize, Serializer};
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Map;
 
+use crate::chat::file::FileRef;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
+
+/// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
+/// templates refuse a user right after a tool.
+pub(crate) const NO_ANSWER: &str = "[No answer was given.]";
+
+/// Stands between tool results and the files that came with them, for the same servers.
+pub(crate) const FILES_FOLLOW: &str = "[Files of these results follow.]";
+
+/// Stands for a failure without a word, where an empty one is refused.
+pub(crate) const NO_OUTPUT: &str = "[No output.]";
 
 /// Every vendor refuses a history with an unanswered call, so a lost result is sent as an error.
 const LOST_RESULT: &str = r#"{"error":"the result of this call was not recorded"}"#;
@@ -20,10 +31,19 @@ const LOST_RESULT: &str = r#"{"error":"the result of this call was not recorded"
 /// One entry of the history.
 #[derive(Debug)]
 pub(crate) enum Entry<'a> {
-    /// The user's text since the last entry.
-    User(Cow<'a, str>),
+    /// What the user said since the last entry.
+    User(UserTurn<'a>),
     /// A model's answer, with the results of its calls.
     Assistant(AssistantTurn<'a>),
+}
+
+/// What a user said.
+#[derive(Debug)]
+pub(crate) struct UserTurn<'a> {
+    /// The text; blank only beside files.
+    pub(crate) text: Cow<'a, str>,
+    /// The files that belong to it.
+    pub(crate) files: Vec<&'a FileRef>,
 }
 
 /// An assistant message that has text or calls.
@@ -46,6 +66,8 @@ pub(crate) struct CallResult<'a> {
     pub(crate) content: &'a str,
     /// Whether `content` reports a failure.
     pub(crate) is_error: bool,
+    /// What the tool made besides.
+    pub(crate) files: &'a [FileRef],
 }
 
 impl<'a> CallResult<'a> {
@@ -104,8 +126,13 @@ pub(crate) fn entries<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<
                 };
                 match entries.last_mut() {
                     // A run that failed before its answer leaves two in a row; many chat templates refuse that.
-                    Some(Entry::User(before)) => *before = format!("{before}\n\n{text}").into(),
-                    Some(Entry::Assistant(_)) | None => entries.push(Entry::User(text)),
+                    Some(Entry::User(before)) => {
+                        before.text = format!("{}\n\n{text}", before.text).into();
+                        before.files.extend(&user.files);
+                    }
+                    Some(Entry::Assistant(_)) | None => {
+                        entries.push(Entry::User(UserTurn { text, files: user.files.iter().collect() }));
+                    }
                 }
             }
             Message::Assistant(answer) => {
@@ -131,8 +158,10 @@ fn answers<'a>(message: &'a AssistantMessage, results: &'a [ToolResult]) -> Vec<
         // Where they are in the common case, so that many of them need no search.
         let in_order = results.get(at).filter(|result| result.id == call.id);
         match in_order.or_else(|| results.iter().find(|result| result.id == call.id)) {
-            Some(result) => CallResult { call, content: &result.content, is_error: result.fate.is_error() },
-            None => CallResult { call, content: LOST_RESULT, is_error: true },
+            Some(result) => {
+                CallResult { call, content: &result.content, is_error: result.fate.is_error(), files: &result.files }
+            }
+            None => CallResult { call, content: LOST_RESULT, is_error: true, files: &[] },
         }
     };
     message.calls().enumerate().map(answer).collect()
@@ -149,6 +178,11 @@ impl Serialize for Arguments<'_> {
             ToolInput::Invalid(_) => Map::new().serialize(serializer),
         }
     }
+}
+
+/// The arguments as the text of their JSON, as some vendors take them.
+pub(crate) fn as_text<S: Serializer>(arguments: &Arguments<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&serde_json::to_string(arguments).map_err(S::Error::custom)?)
 }
 
 #[cfg(test)]
@@ -180,12 +214,12 @@ mod tests {
 
     fn result(id: &str, content: &str) -> ToolResult {
         let id = ToolCallId::from_model(id);
-        ToolResult { id, name: "t".to_owned(), content: content.to_owned(), fate: CallFate::Done }
+        ToolResult { id, name: "t".to_owned(), content: content.to_owned(), fate: CallFate::Done, files: Vec::new() }
     }
 
     fn lines(messages: &[Message]) -> Vec<String> {
         let line = |entry: &Entry<'_>| match entry {
-            Entry::User(text) => format!("user {text:?}"),
+            Entry::User(said) => format!("user {:?}", said.text),
             Entry::Assistant(turn) => {
                 let answers: Vec<_> = turn.answers.iter().map(|a| format!(" {}={}", a.call.id, a.content)).collect();
                 format!("{} {:?}{}", if turn.is_ours { "ours" } else { "foreign" }, turn.text(), answers.concat())

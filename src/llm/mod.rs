@@ -8,6 +8,7 @@
 //!
 //! **Invariant:** only a `wire` knows its vendor's field names; nothing but the HTTP client is shared between requests.
 
+mod bedrock;
 mod claude;
 mod gemini;
 mod ollama;
@@ -19,6 +20,8 @@ mod config;
 pub mod embeddings;
 mod failure;
 mod few;
+mod files;
+mod form;
 mod google;
 mod history;
 mod http;
@@ -42,9 +45,10 @@ use crate::agent::ports::llm::LlmProvider;
 use crate::chat::message::ModelOrigin;
 
 pub use self::config::{Breaker, DEMO, LlmConfig, NO_MODEL, Retry, UnknownModel, demo_model};
+pub use self::files::Input;
 pub use self::http::ConnectError;
 pub use self::router::Router;
-pub use self::vendor::{Common, Mistake, Refusal, VendorConfig};
+pub use self::vendor::{Common, Mistake, Refusal, VendorConfig, Wire};
 
 /// The vendors, by the wire they speak, in the order that `auto` tries them. This enum, `ALL` and `facts` are the table of
 /// vendors: all else goes through it. What is known of a vendor is in its folder; words of errors that several vendors share are
@@ -55,15 +59,17 @@ pub enum Vendor {
     Gemini,
     /// `POST {base}/v1/messages`.
     Claude,
-    /// `POST {base}/chat/completions`.
+    /// `POST {base}/chat/completions` or `POST {base}/responses`.
     OpenAi,
     /// `POST {base}/api/chat`.
     Ollama,
+    /// `POST {base}/model/{model}/converse-stream`.
+    Bedrock,
 }
 
 impl Vendor {
     /// All of them, in their order.
-    pub const ALL: [Self; 4] = [Self::Gemini, Self::Claude, Self::OpenAi, Self::Ollama];
+    pub const ALL: [Self; 5] = [Self::Gemini, Self::Claude, Self::OpenAi, Self::Ollama, Self::Bedrock];
 
     /// What its folder says of it.
     fn facts(self) -> &'static Facts {
@@ -72,6 +78,7 @@ impl Vendor {
             Self::Claude => &claude::FACTS,
             Self::OpenAi => &openai::FACTS,
             Self::Ollama => &ollama::FACTS,
+            Self::Bedrock => &bedrock::FACTS,
         }
     }
 }

@@ -4,19 +4,19 @@
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, stream};
 
-use super::Vendor;
+use super::Wire;
 use super::answer::{self, Fold, Frames};
 use crate::agent::ports::llm::ProviderError;
 use crate::chat::stream::StreamEvent;
 
-/// What `vendor`'s answer says, its body (a status 200, no content encoding) given in `pieces`, as a connection would
+/// What an answer on `wire` says, its body (a status 200, no content encoding) given in `pieces`, as a connection would
 /// deliver it. The last item, and no other, is [`StreamEvent::Finished`] or an error. Never waits.
 pub fn events<P: AsRef<[u8]>>(
-    vendor: Vendor,
+    wire: impl Into<&'static Wire>,
     pieces: impl IntoIterator<Item = P>,
 ) -> Vec<Result<StreamEvent, ProviderError>> {
     let pieces = pieces.into_iter().map(|piece| Bytes::copy_from_slice(piece.as_ref())).collect();
-    (vendor.facts().recorded)(pieces)
+    (wire.into().recorded)(pieces)
 }
 
 /// What `reader` makes of `pieces`.

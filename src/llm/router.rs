@@ -11,13 +11,15 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use tower::retry::budget::{Budget, TpsBudget};
 
-use super::breaker::{self, Breaker, Permit};
+use super::breaker::{self, Behind, Breaker, Permit};
 use super::config::{self, LlmConfig};
 use super::connect_with;
 use super::http::{ConnectError, Net, Patience};
 use super::retry::Policy;
 use super::watch::{self, Watched};
-use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
+use crate::agent::ports::llm::{
+    ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind, SentFiles, Takes,
+};
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 use crate::observe::metrics::{self, BreakerState, ModelCall, Outcome};
@@ -34,12 +36,34 @@ pub struct Router {
 /// Models that take the place of those of a [`Router`].
 pub struct Models(HashMap<ModelOrigin, Arc<Model>>);
 
+impl Models {
+    /// The providers that cannot be asked, each with the reason in words that begin with its place.
+    pub(super) fn unusable(&self) -> BTreeMap<String, String> {
+        let models = self.0.values();
+        models.filter_map(|model| Some((model.origin.provider.clone(), model.unusable.clone()?))).collect()
+    }
+}
+
+/// Stands for a model whose provider cannot be set up.
+struct Unusable(String);
+
+#[async_trait]
+impl LlmProvider for Unusable {
+    async fn stream_chat(&self, _: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
+        Err(ProviderError::new(ProviderErrorKind::ModelNotFound, self.0.clone()))
+    }
+}
+
 /// One model, with its record of the last calls.
 struct Model {
     /// Whether it stays, whatever an editor does: profiles or helpers name it.
     stays: bool,
     origin: Arc<ModelOrigin>,
     provider: Arc<dyn LlmProvider>,
+    /// What it can be given.
+    takes: Takes,
+    /// Why its provider cannot be asked, where that is so.
+    unusable: Option<String>,
     breaker: Arc<Breaker>,
     /// How many calls may be repetitions: when everything fails, repetitions only make it worse.
     budget: TpsBudget,
@@ -70,23 +94,22 @@ impl Router {
         for origin in origins {
             if !router.models.load().contains_key(origin) {
                 let provider = connect_with(origin, config, &router.net)?;
-                router = router.with(origin.clone(), provider);
+                router = router.with_taking(origin.clone(), provider, config.takes(origin));
             }
         }
         Ok(router)
     }
 
     /// The models as `config` has them: those of `changed` providers are new ones, and so are those of `chosen` that are
-    /// not there yet; the others stay, with their record, as long as somebody names them. Nothing changes by it.
-    ///
-    /// # Errors
-    /// The first that cannot be set up, with its provider.
+    /// not there yet; the others stay, with their record, as long as somebody names them. Nothing changes by it. Models of
+    /// providers that are `wrong`, or cannot be set up, say so when they are asked ([`Models::unusable`]).
     pub(super) fn renewed(
         &self,
         config: &LlmConfig,
         chosen: &HashSet<ModelOrigin>,
         changed: &BTreeSet<String>,
-    ) -> Result<Models, (String, ConnectError)> {
+        wrong: &BTreeMap<String, String>,
+    ) -> Models {
         let models = self.models.load();
         let staying = models.values().filter(|model| model.stays).map(|model| &*model.origin);
         let mut next = HashMap::new();
@@ -95,14 +118,22 @@ impl Router {
             let model = match before.filter(|_| !changed.contains(&origin.provider)) {
                 Some(model) => model.clone(),
                 None => {
-                    let failed = |error| (origin.provider.clone(), error);
-                    let provider = connect_with(origin, config, &self.net).map_err(failed)?;
-                    Arc::new(self.model(origin.clone(), provider, before.is_some_and(|model| model.stays)))
+                    let connected = match wrong.get(&origin.provider) {
+                        Some(reason) => Err(reason.clone()),
+                        None => connect_with(origin, config, &self.net)
+                            .map_err(|error| format!("providers.{}: {}", origin.provider, Causes(&error))),
+                    };
+                    let (provider, unusable): (Arc<dyn LlmProvider>, _) = match connected {
+                        Ok(provider) => (provider, None),
+                        Err(reason) => (Arc::new(Unusable(reason.clone())), Some(reason)),
+                    };
+                    let model = self.model(origin.clone(), provider, before.is_some_and(|model| model.stays));
+                    Arc::new(Model { unusable, takes: config.takes(origin), ..model })
                 }
             };
             next.insert(origin.clone(), model);
         }
-        Ok(Models(next))
+        Models(next)
     }
 
     /// Puts `models` in the place of those that are there: from the next call on.
@@ -110,9 +141,13 @@ impl Router {
         self.models.store(Arc::new(models));
     }
 
-    /// With one more model, which is not one of the vendors'.
+    /// With one more model, which is not one of the vendors' and reads nothing but texts.
     pub fn with(self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>) -> Self {
-        let model = Arc::new(self.model(origin.clone(), provider, true));
+        self.with_taking(origin, provider, Takes::default())
+    }
+
+    fn with_taking(self, origin: ModelOrigin, provider: Arc<dyn LlmProvider>, takes: Takes) -> Self {
+        let model = Arc::new(Model { takes, ..self.model(origin.clone(), provider, true) });
         let mut models = HashMap::clone(&self.models.load());
         models.insert(origin, model);
         self.models.store(Arc::new(models));
@@ -127,6 +162,8 @@ impl Router {
             breaker: Breaker::new(Arc::clone(&named), self.breaker),
             origin: named,
             provider,
+            takes: Takes::default(),
+            unusable: None,
             budget: TpsBudget::new(BUDGET_WINDOW, BUDGET_PER_SECOND, percent / 100.0),
         }
     }
@@ -148,12 +185,12 @@ impl Router {
     }
 
     /// The answer of one model, begun: its first token is there.
-    async fn ask(&self, model: &Model, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
+    async fn ask(&self, model: &Model, behind: Behind, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
         model.budget.deposit();
         let mut failure = None;
         for attempt in 1.. {
             // Where this turn's own failures were the last straw, they say more than the breaker does.
-            let permit = match model.breaker.admit(Instant::now()) {
+            let permit = match model.breaker.admit(Instant::now(), behind) {
                 Ok(permit) => permit,
                 Err(open) => return Err(failure.unwrap_or_else(|| left_alone(model, open))),
             };
@@ -182,11 +219,13 @@ impl LlmProvider for Router {
         let mut failure: Option<ProviderError> = None;
         let mut before: Option<&Model> = None;
         let models = self.models.load_full();
-        for model in request.model.models.iter().filter_map(|origin| models.get(origin)) {
+        let asked: Vec<&Arc<Model>> = request.model.models.iter().filter_map(|origin| models.get(origin)).collect();
+        for (nth, model) in (1..).zip(&asked) {
+            let behind = if nth < asked.len() { Behind::Another } else { Behind::Nobody };
             if let Some(Model { origin, .. }) = before.replace(model) {
                 metrics::model_fell_back(&origin.provider, &origin.model);
             }
-            let error = match self.ask(model, request).await {
+            let error = match self.ask(model, behind, request).await {
                 Ok(answer) => return Ok(answer),
                 // What one vendor refuses on safety grounds is not taken to another.
                 Err(error) if error.kind == ProviderErrorKind::ContentFiltered => return Err(error),
@@ -214,6 +253,7 @@ async fn open(
     patience: Patience,
 ) -> Result<EventStream, ProviderError> {
     let mut call = ModelCall::begin(&model.origin.provider, &model.origin.model);
+    let request = ChatRequest { files: SentFiles { takes: model.takes, ..request.files }, ..request };
     let answer = match model.provider.stream_chat(request).await {
         Ok(answer) => answer,
         Err(error) => {

@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::files::{Input, Sight};
 use super::http::ConnectError;
 use super::{Setup, Vendor};
-use crate::agent::ports::llm::{LlmProvider, ProviderError};
+use crate::agent::ports::llm::{LlmProvider, ProviderError, Takes};
 use crate::chat::stream::StreamEvent;
 
 /// A setting of a wrong type, with the path to it.
@@ -30,6 +31,8 @@ pub(super) struct Facts {
     pub(super) usual_key: Option<&'static str>,
     /// See [`Vendor::is_spoken_by_others`].
     pub(super) is_spoken_by_others: bool,
+    /// What its models can be given.
+    pub(super) sight: &'static Sight,
     /// What its lists put before the names of models, and its addresses too.
     pub(super) model_prefix: &'static str,
     /// The default address of its API.
@@ -42,8 +45,23 @@ pub(super) struct Facts {
     pub(super) defaults: fn() -> Arc<dyn Own>,
     /// Its own settings as a table has them: [`read`] of their type.
     pub(super) read: fn(Table) -> Result<Arc<dyn Own>, Mistake>,
+    /// The wires it is spoken to on; the first has its name.
+    pub(super) wires: &'static [Wire],
+}
+
+/// A vendor's wire, as far as answers are concerned.
+#[derive(Debug)]
+pub struct Wire {
+    /// Its name, which is the name of its folder.
+    pub name: &'static str,
     /// What its reader makes of the bytes of an answer; see [`super::recorded`].
     pub(super) recorded: fn(Vec<Bytes>) -> Vec<Result<StreamEvent, ProviderError>>,
+}
+
+impl From<Vendor> for &'static Wire {
+    fn from(vendor: Vendor) -> Self {
+        vendor.wire()
+    }
 }
 
 /// A kind of provider, as AgentSmithy's settings name it.
@@ -115,6 +133,9 @@ pub struct Common {
     /// The key; empty is none.
     #[serde(deserialize_with = "super::config::secret")]
     pub api_key: SecretString,
+    /// What its models can be given; where nothing is set, what is known of them.
+    #[serde(default)]
+    pub input: Vec<Input>,
 }
 
 /// The settings of one provider.
@@ -143,6 +164,11 @@ impl VendorConfig {
         self.own.refuses_temperature()
     }
 
+    /// What the model of that name can be given.
+    pub fn takes(&self, model: &str) -> Takes {
+        self.vendor.facts().sight.takes(model, &self.common.input)
+    }
+
     /// The provider of one model.
     ///
     /// # Errors
@@ -166,6 +192,16 @@ impl Vendor {
     /// What the conventions of telemetry call it.
     pub fn telemetry_name(self) -> &'static str {
         self.facts().telemetry_name
+    }
+
+    /// The wires it is spoken to on, by names of their own; the first has the vendor's.
+    pub fn wires(self) -> &'static [Wire] {
+        self.facts().wires
+    }
+
+    /// The wire that has its name.
+    pub fn wire(self) -> &'static Wire {
+        &self.wires()[0]
     }
 
     /// Whether every call needs a key; local servers need none.
@@ -193,8 +229,12 @@ impl Vendor {
     /// Its settings where nothing is set.
     pub fn defaults(self) -> VendorConfig {
         let Facts { base_url, model, defaults, .. } = self.facts();
-        let common =
-            Common { base_url: (*base_url).to_owned(), model: (*model).to_owned(), api_key: SecretString::default() };
+        let common = Common {
+            base_url: (*base_url).to_owned(),
+            model: (*model).to_owned(),
+            api_key: SecretString::default(),
+            input: Vec::new(),
+        };
         VendorConfig { vendor: self, common, own: defaults() }
     }
 
@@ -208,7 +248,9 @@ impl Vendor {
             let value = section.remove(key).unwrap_or_else(|| Value::String(default.to_owned()));
             (key.to_owned(), value)
         });
-        let common = serde_path_to_error::deserialize(Value::Table(Table::from_iter(common)))?;
+        let mut common = Table::from_iter(common);
+        common.extend(section.remove("input").map(|input| ("input".to_owned(), input)));
+        let common = serde_path_to_error::deserialize(Value::Table(common))?;
         Ok(VendorConfig { vendor: self, common, own: read(section)? })
     }
 }

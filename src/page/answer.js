@@ -7,20 +7,26 @@ import "./directive.js";
 import "./payload.js";
 import "./plan.js";
 import "./preview.js";
-import "./tools.js";
+import { CallDetails } from "./tools.js";
 import { copyButton, h, icon, iconButton } from "./dom.js";
+import { inWords, isPassing } from "./errors.js";
+import { Opinion } from "./feedback.js";
+import { filesOf } from "./files.js";
 import { duration, usage } from "./format.js";
+import { suggested } from "./suggestions.js";
+import { switcher } from "./versions.js";
+import { t } from "./texts.js";
 
 /** How runs end that did not end well. */
 const ENDINGS = {
-  failed: "This answer could not be completed.",
-  cancelled: "Stopped.",
-  interrupted: "The server stopped while it was writing this.",
+  failed: t("This answer could not be completed."),
+  cancelled: t("Stopped."),
+  interrupted: t("The server stopped while it was writing this."),
 };
 
 const PREVIEWS = ["workflow_preview", "table_config_preview"];
 
-/** Dispatches `retry`, `continue`, `reconnect`, `say` (detail: text) and `client-action` (detail: the action); decisions pass through
+/** Dispatches `retry`, `continue`, `reconnect`, `branch` (see `versions.js`), `say` (detail: text) and `client-action` (detail: the action); decisions pass through
  *  it as `decide`. */
 class Answer extends HTMLElement {
   #body = h("div", { class: "answer-body" });
@@ -34,18 +40,25 @@ class Answer extends HTMLElement {
   #directives = new Map();
   #sources = [];
   #loadPreview = null;
+  #versions = null;
+  #usage = "";
   #waits = "";
+  /** @type {Opinion|null} */
+  #opinion = null;
   /** @type {import("./client.js").Switchboard} Asks how its directives stand. */
   client = null;
   /** Whether events happen now, or are read again. */
   seen = true;
   runId = "";
+  /** The runs that it is the answer of, where it was read again. @type {string[]} */
+  runIds = [];
+  #details = null;
   /** The run that could not be read to its end. */
   lostRun = null;
 
   connectedCallback() {
     if (this.#body.isConnected) return;
-    this.append(h("h2", { class: "visually-hidden" }, "Assistant"), this.#body, this.#foot);
+    this.append(h("h2", { class: "visually-hidden" }, t("Assistant")), this.#body, this.#foot);
   }
 
   /** @param {(id: string) => Promise<any>} load Reads what a preview is compared with. */
@@ -70,7 +83,7 @@ class Answer extends HTMLElement {
 
   /** @param {import("./client.js").ChatEvent} event What is said about it to those who listen, if anything. */
   take({ event, data }) {
-    if (data?.origin && event !== "approval_request") {
+    if (data?.origin && event !== "approval_request" && event !== "file") {
       this.#ended = this.#planOf(data.origin)?.call(event, data) ?? null;
       return;
     }
@@ -78,15 +91,17 @@ class Answer extends HTMLElement {
       case "message_start":
         this.#closeText();
         this.#closeThought();
-        this.wait("Thinking");
+        // The calls of the turn before are kept by now.
+        if (this.seen && this.#calls.size > 0) this.#details?.asked();
+        this.wait(t("Thinking"));
         break;
       case "summary":
-        this.wait(data.phase === "start" ? "Summarising" : "Thinking");
+        this.wait(data.phase === "start" ? t("Summarising") : t("Thinking"));
         break;
       case "content_chunk":
         this.#closeThought();
         this.#append(data.chunk);
-        this.wait("Writing");
+        this.wait(t("Writing"));
         break;
       case "thinking_chunk":
         this.#closeText();
@@ -94,7 +109,7 @@ class Answer extends HTMLElement {
         break;
       case "tool_call_start":
         this.#begin(data);
-        this.wait("Working");
+        this.wait(t("Working"));
         break;
       case "tool_call_progress":
         this.#calls.get(data.tool_use_id)?.progress(data);
@@ -103,6 +118,11 @@ class Answer extends HTMLElement {
         if (!this.#calls.has(data.tool_use_id)) this.#begin(data);
         this.#ended = this.#calls.get(data.tool_use_id);
         this.#ended.end(data.state ?? (data.is_error ? "failed" : "done"));
+        break;
+      case "file":
+        this.#closeText();
+        this.#closeThought();
+        this.addFiles([data]);
         break;
       case "file_edit":
         this.#ended?.edited(data);
@@ -125,7 +145,7 @@ class Answer extends HTMLElement {
       case "step_paused":
       case "step_finished":
         this.#plans.get(data.plan_id)?.step(data.step);
-        this.wait("Working");
+        this.wait(t("Working"));
         break;
       case "agent_started":
       case "agent_paused":
@@ -157,7 +177,7 @@ class Answer extends HTMLElement {
       case "resync":
         this.#closeText();
         if (!this.#body.querySelector(".note")) {
-          this.#add(h("p", { class: "note" }, "A part of this answer was missed; it is shown when the answer is over."));
+          this.#add(h("p", { class: "note" }, t("A part of this answer was missed; it is shown when the answer is over.")));
         }
         break;
       case "error":
@@ -182,6 +202,7 @@ class Answer extends HTMLElement {
         call.load(name, state);
         for (const { kind, payload } of artifacts) if (kind === "file_edit") call.edited(payload);
       }
+      this.addFiles(calls.flatMap(({ artifacts = [] }) => artifacts.filter(({ kind }) => kind === "file").map(({ payload }) => payload)));
       for (const { id } of calls) {
         if (ofCall.has(id)) this.addPlan(ofCall.get(id));
         ofCall.delete(id);
@@ -191,6 +212,14 @@ class Answer extends HTMLElement {
     for (const plan of ofCall.values()) this.addPlan(plan);
     for (const directive of directives) this.addDirective(directive, this.#calls.get(directive.causation_id));
     this.finish();
+  }
+
+  /** What its tools have made. @param {import("./client.js").KeptFile[]} files */
+  addFiles(files) {
+    if (files.length === 0) return;
+    const last = this.#body.lastElementChild;
+    if (last?.localName === "sb-files") last.add(files);
+    else this.#add(filesOf(files, this.client));
   }
 
   /** A plan as it stands. @param {any} plan */
@@ -231,6 +260,8 @@ class Answer extends HTMLElement {
     this.#add(element);
     element.approval = approval;
     element.state = "waiting";
+    // Without it the call is shown by its tool.
+    this.client?.approval(approval.approval_id).then(({ title }) => { element.heading = title; }, () => {});
   }
 
   /** The end of an answer that did not end well. */
@@ -238,10 +269,10 @@ class Answer extends HTMLElement {
     this.#settle();
     const stopped = code === "cancelled";
     const line = h("div", { class: stopped ? "ending" : "ending failed" },
-      h("span", {}, stopped ? "Stopped." : message));
+      h("span", {}, stopped ? t("Stopped.") : inWords(code, message)));
     if (retryable || stopped) {
-      if (this.runId) line.append(this.#button("Continue", "continue"));
-      line.append(this.#button("Retry", "retry"));
+      if (this.runId) line.append(this.#button(t("Continue"), "continue"));
+      line.append(this.#button(t("Retry"), "retry"));
     }
     this.#add(line);
   }
@@ -249,8 +280,8 @@ class Answer extends HTMLElement {
   /** Its run may go on where it cannot be read now. @param {import("./client.js").Run} run @param {string} what Why not. */
   lose(run, what) {
     this.lostRun = run;
-    this.#add(h("div", { class: "ending failed lost" }, h("span", {}, `${what} The answer goes on there.`),
-      this.#button("Reconnect", "reconnect")));
+    this.#add(h("div", { class: "ending failed lost" }, h("span", {}, t("{0} The answer goes on there.", what)),
+      this.#button(t("Reconnect"), "reconnect")));
   }
 
   /** It is read on. */
@@ -266,23 +297,53 @@ class Answer extends HTMLElement {
     this.dataset.state = "over";
     const source = this.source;
     this.#foot.replaceChildren(...[
-      source && copyButton("Copy answer", () => source),
-      iconButton("retry", "Answer again", () => this.#dispatch("retry"), { class: "icon-button only-last" }),
-      h("span", { class: "usage" }),
+      switcher(this.#versions, t("Versions of this answer"), this),
+      source && copyButton(t("Copy answer"), () => source, () => this.#body),
+      this.#opinions()?.buttons,
+      iconButton("retry", t("Answer again"), () => this.#dispatch("retry")),
+      h("span", { class: "usage" }, this.#usage),
     ].filter(Boolean));
+    this.#details?.asked();
   }
+
+  /** The answers that its question has had. @param {import("./versions.js").Versions|undefined} versions */
+  set versions(versions) {
+    if (JSON.stringify(versions ?? null) === JSON.stringify(this.#versions)) return;
+    this.#versions = versions ?? null;
+    if (this.dataset.state === "over") this.finish();
+  }
+
+  /** What the user thinks of its runs, oldest first. @param {import("./client.js").Feedback[]} feedback */
+  set feedback(feedback) {
+    const opinion = this.#opinions();
+    if (opinion) opinion.kept = feedback.at(-1) ?? null;
+  }
+
+  /** What the user thinks of it, once the server knows it. */
+  #opinions() {
+    if (this.#opinion || !this.client || !this.runId) return this.#opinion;
+    this.#opinion = new Opinion(this.client, () => this.runId);
+    this.append(this.#opinion.below);
+    return this.#opinion;
+  }
+
+  /** @param {(run: string) => Promise<any[]>} read Reads what the calls of a run were made with. */
+  set readCalls(read) { this.#details = new CallDetails(this, this.#calls, read); }
 
   /** What the run took. @param {any} run */
   account(run) {
     // Of an answer that was read again, its end has to be told too.
     if (!this.#body.querySelector(".ending") && run.state in ENDINGS) {
-      this.fail({ code: run.state, message: run.error?.message ?? ENDINGS[run.state], retryable: true });
+      const code = run.error?.code ?? run.state;
+      this.fail({ code, message: run.error?.message ?? ENDINGS[run.state], retryable: isPassing(code) });
     }
+    this.#usage = usage(run);
     const line = this.#foot.querySelector(".usage");
-    if (line) line.textContent = usage(run);
+    if (line) line.textContent = this.#usage;
   }
 
   #settle() {
+    this.#waits = "";
     this.#closeText();
     this.#closeThought();
     for (const call of this.#calls.values()) call.end("not_run");
@@ -331,7 +392,7 @@ class Answer extends HTMLElement {
 
   #think(chunk) {
     if (this.#thought === null) {
-      const title = h("span", {}, "Thinking…");
+      const title = h("span", {}, t("Thinking…"));
       const words = h("div", { class: "thought-words" });
       this.#add(h("details", { class: "thought" }, h("summary", {}, icon("thought"), title), words));
       this.#thought = { title, words, began: performance.now() };
@@ -342,7 +403,7 @@ class Answer extends HTMLElement {
   #closeThought() {
     if (this.#thought === null) return;
     const { title, began } = this.#thought;
-    title.textContent = this.seen ? `Thought for ${duration(performance.now() - began)}` : "Thoughts";
+    title.textContent = this.seen ? t("Thought for {0}", duration(performance.now() - began)) : t("Thoughts");
     this.#thought = null;
   }
 
@@ -355,25 +416,17 @@ class Answer extends HTMLElement {
   /** Calls that follow each other stand in one list. */
   #row(id) {
     const last = this.#body.lastElementChild;
-    const list = last?.matches("ul.tools") ? last : this.#add(h("ul", { class: "tools", "aria-label": "Tool calls" }));
+    const list = last?.matches("ul.tools") ? last : this.#add(h("ul", { class: "tools", "aria-label": t("Tool calls") }));
     const call = document.createElement("sb-tool-call");
     this.#calls.set(id, call);
     list.append(h("li", {}, call));
     return call;
   }
 
-  #suggest({ suggested_values: values = [], suggested_actions: actions = [] }) {
+  #suggest(suggestions) {
     this.#closeText();
-    const said = values.map(({ label, value }) => h("button", {
-      type: "button", class: "chip", onclick: () => this.#dispatch("say", typeof value === "string" ? value : label),
-    }, label));
-    const done = actions.map((action) => h("button", {
-      type: "button", class: `button ${STYLES[action.style] ?? ""}`,
-      onclick: () => (action.handler === "client" ? this.#dispatch("client-action", action) : this.#dispatch("say", action.label)),
-    }, action.label));
-    if (said.length + done.length > 0) {
-      this.#add(h("div", { class: "suggestions", role: "group", "aria-label": "Suggestions" }, ...said, ...done));
-    }
+    const buttons = suggested(suggestions, (name, detail) => this.#dispatch(name, detail));
+    if (buttons) this.#add(buttons);
   }
 
   #button(label, event) {
@@ -384,8 +437,5 @@ class Answer extends HTMLElement {
     this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
   }
 }
-
-/** A model's word never becomes a class. */
-const STYLES = { primary: "primary", warning: "danger", danger: "danger" };
 
 customElements.define("sb-answer", Answer);

@@ -1,23 +1,30 @@
-// The page: signs in, puts the parts together, and follows its own address (`#/`, `#/c/<id>`, `#/waiting`, `#/directives`).
+// The page: signs in, puts the parts together, and follows its own address (`#/`, `#/c/<id>`, `#/c/<id>/<message>`, `#/waiting`,
+// `#/directives`, `#/usage`, `#/trail/<id>`).
 
 import { Switchboard } from "./client.js";
 import "./composer.js";
-import "./directives.js";
 import "./history.js";
+import "./search.js";
 import "./thread.js";
 import { Banner } from "./banner.js";
+import { brand } from "./brand.js";
 import { Chat } from "./chat.js";
 import { Drawer } from "./drawer.js";
-import { confirm, askText } from "./dialogs.js";
 import { announce, h, icon, iconButton } from "./dom.js";
+import { explained } from "./errors.js";
+import { listen } from "./keys.js";
+import { againButton, later, loadAgain } from "./later.js";
+import { Library } from "./library.js";
+import { menuButton } from "./menu.js";
 import { Session } from "./session.js";
 import { waitingList } from "./waiting.js";
 import { Workspace } from "./workspace.js";
+import { t, translate } from "./texts.js";
 
-// The server's root, also below a prefix of a proxy: this file is `<root>/page/app.js`.
-const root = new URL("..", import.meta.url);
+// The server's root, also below a prefix of a proxy: the page is its index.
+const root = new URL(".", document.baseURI);
 const element = (id) => document.getElementById(id);
-const [thread, composer, list, title, tools] = ["thread", "composer", "history", "title", "tools"].map(element);
+const [thread, composer, list, search, title, tools] = ["thread", "composer", "history", "search", "title", "tools"].map(element);
 
 const session = new Session(root);
 const client = new Switchboard({
@@ -27,14 +34,38 @@ const client = new Switchboard({
     showUser();
     return token;
   },
-  // Some minutes: a server that is updated comes back in that time.
-  retry: { attempts: 24 },
+  // Some minutes: a server that is updated comes back in that time, and is found soon after.
+  retry: { attempts: 120, maxMs: 2500 },
 });
 const banner = new Banner(element("banner"));
 const workspace = new Workspace({ client, thread, banner });
 const chat = new Chat({ client, thread, composer, banner, workspace, changed });
 const drawer = new Drawer({ side: element("side"), open: element("open-side"), close: element("close-side"), scrim: element("scrim"), main: element("main") });
+const library = new Library({
+  client, banner,
+  changed: (head) => {
+    if (chat.conversation === head.id) {
+      chat.head = { ...chat.head, ...head };
+      showTitle(head.title);
+      showTools();
+    }
+    list.take(head);
+  },
+  deleted: (id) => {
+    list.remove(id);
+    if (chat.conversation === id) location.hash = "#/";
+    deletions.postMessage(id);
+  },
+});
+// What is deleted in one tab is gone in the others, and nothing more is said in it there.
+const deletions = new BroadcastChannel(`switchboard.deleted${root.pathname}`);
+deletions.onmessage = ({ data: id }) => {
+  list.remove(id);
+  chat.gone(id);
+};
 list.client = client;
+list.choices = (head) => library.choices(head);
+search.client = client;
 
 /** The conversation has another title, or is new in the list. */
 function changed({ title: text, isNew = false }) {
@@ -42,6 +73,7 @@ function changed({ title: text, isNew = false }) {
   const address = chat.conversation ? `#/c/${encodeURIComponent(chat.conversation)}` : "#/";
   if (isNew && location.hash !== address) history.replaceState(null, "", address);
   list.current = chat.conversation;
+  search.current = chat.conversation;
   showTools();
   if (isNew) {
     list.refresh();
@@ -51,8 +83,8 @@ function changed({ title: text, isNew = false }) {
 }
 
 function showTitle(text) {
-  title.textContent = text || "New conversation";
-  document.title = text ? `${text} · Switchboard` : "Switchboard";
+  title.textContent = text || t("New conversation");
+  document.title = text ? `${text} · ${brand.name}` : brand.name;
 }
 
 function showUser() {
@@ -65,7 +97,7 @@ function showUser() {
 /** What the banner says while there is no network. */
 const OFFLINE = "offline";
 
-const THEMES = { auto: ["half", "Colours: as the system"], light: ["sun", "Colours: light"], dark: ["moon", "Colours: dark"] };
+const THEMES = { auto: ["half", t("Colours: as the system")], light: ["sun", t("Colours: light")], dark: ["moon", t("Colours: dark")] };
 
 function showTools() {
   const theme = window.switchboardTheme.get();
@@ -77,13 +109,12 @@ function showTools() {
     showTools();
     element("theme").focus();
   };
-  const isKept = chat.conversation !== "";
+  const { head } = chat;
   const focused = document.activeElement?.id;
   tools.replaceChildren(...[
     workspace.isThere && changesButton(),
-    isKept && iconButton("edit", "Rename conversation", rename, { id: "rename" }),
-    isKept && iconButton("save", "Export conversation", save, { id: "export" }),
-    isKept && iconButton("trash", "Delete conversation", remove, { id: "delete" }),
+    head?.archived && h("span", { class: "tag" }, t("Archived")),
+    head && menuButton(t("More about this conversation"), () => library.choices(chat.head), { id: "more" }),
     iconButton(THEMES[theme][0], THEMES[theme][1], next, { id: "theme" }),
   ].filter(Boolean));
   if (focused && tools.querySelector(`#${CSS.escape(focused)}`)) element(focused).focus();
@@ -92,59 +123,25 @@ function showTools() {
 /** What the assistant has changed in files, with their number. */
 function changesButton() {
   const { count } = workspace;
-  const label = count === 0 ? "Changes: none" : `Changes: ${count} ${count === 1 ? "file" : "files"}`;
+  const label = count === 0 ? t("Changes: none") : count === 1 ? t("Changes: 1 file") : t("Changes: {0} files", count);
   const button = iconButton("changes", label, showChanges, { id: "changes", "aria-haspopup": "dialog" });
   if (count > 0) button.append(h("span", { class: "count", "aria-hidden": "true" }, count > 99 ? "99+" : count));
   return button;
 }
 
 /** Most users have no files: what shows them is loaded when it is asked for. */
-function showChanges() {
-  return attempt("The changes could not be shown", async () => {
-    const { openChanges } = await import("./changes.js");
-    openChanges(workspace);
-  });
-}
-
-/** Does something with the open conversation, and says when it does not work. */
-async function attempt(what, act) {
+async function showChanges() {
+  const load = () => import("./changes.js");
   try {
-    await act();
+    const { openChanges } = await later(load);
+    openChanges(workspace);
   } catch (error) {
-    banner.show(`${what}: ${error.message}`, { label: "Close", action: () => banner.hide(), now: true });
+    const again = () => {
+      banner.hide();
+      loadAgain(load, showChanges);
+    };
+    banner.show(`${t("The changes could not be shown")}: ${explained(error)}`, { label: t("Try again"), action: again, now: true });
   }
-}
-
-async function rename() {
-  const id = chat.conversation;
-  const text = await askText("Rename conversation", title.textContent, { label: "Title", action: "Rename", maxlength: 200 });
-  if (!text) return;
-  await attempt("It could not be renamed", async () => {
-    const head = await client.renameConversation(id, text);
-    if (chat.conversation === id) showTitle(head.title);
-    list.refresh();
-  });
-}
-
-async function remove() {
-  const id = chat.conversation;
-  if (!await confirm("Delete this conversation?", "Its messages, previews and waiting calls are deleted for good.", "Delete")) return;
-  await attempt("It could not be deleted", async () => {
-    await client.deleteConversation(id);
-    list.remove(id);
-    announce("Deleted.");
-    location.hash = "#/";
-  });
-}
-
-async function save() {
-  const id = chat.conversation;
-  await attempt("It could not be exported", async () => {
-    const text = JSON.stringify(await client.exportConversation(id), null, 2);
-    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    h("a", { href: url, download: "conversation.json" }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  });
 }
 
 /** How much waits for a decision. */
@@ -152,7 +149,7 @@ async function showWaiting() {
   const link = element("waiting");
   const { items } = await client.approvals().catch(() => ({ items: [] }));
   link.hidden = items.length === 0;
-  link.replaceChildren(icon("inbox"), `${items.length} waiting for a decision`);
+  link.replaceChildren(icon("inbox"), t("{0} waiting for a decision", items.length));
   return items;
 }
 
@@ -167,21 +164,41 @@ async function showDirectives() {
 /** Goes where the address says. */
 async function go() {
   drawer.shut();
-  const [, place, id] = /^#\/(c|waiting|directives)(?:\/(.+))?$/.exec(location.hash) ?? [];
+  const [, place, id, message] = /^#\/(c|waiting|directives|usage|trail)(?:\/([^/]+)(?:\/([^/]+))?)?$/.exec(location.hash) ?? [];
   if (place === "c" && id) {
     const wanted = decode(id);
-    if (wanted !== chat.conversation) await chat.open(wanted);
+    const found = message && { message: decode(message), words: search.words };
+    if (wanted !== chat.conversation) await chat.open(wanted, found);
+    else if (found) await chat.goTo(found);
   } else if (place === "waiting") {
     chat.openNew();
-    showTitle("Waiting for a decision");
+    showTitle(t("Waiting for a decision"));
     const items = await showWaiting();
     if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.id, { client }));
   } else if (place === "directives") {
-    chat.openNew();
-    showTitle("Directives");
-    thread.place(Object.assign(document.createElement("sb-directives"), { client, user: session.id }));
+    await showLater(t("Directives"), () => import("./directives.js"), "sb-directives", { client, user: session.id });
+  } else if (place === "usage") {
+    await showLater(t("Usage"), () => import("./usage.js"), "sb-usage", { client });
+  } else if (place === "trail" && id) {
+    await showLater(t("What happened"), () => import("./trail.js"), "sb-trail", { client, conversation: decode(id) });
   } else {
     chat.openNew();
+  }
+}
+
+/** Shows something else than a conversation, which is loaded when it is asked for. */
+async function showLater(name, load, tag, fields) {
+  const { hash } = location;
+  chat.openNew();
+  showTitle(name);
+  thread.loading();
+  // Who has begun a conversation meanwhile stays there, also where the message was not taken.
+  const isGone = () => location.hash !== hash || chat.isRunning || chat.conversation !== "" || thread.questions.length > 0;
+  try {
+    await later(load);
+    if (!isGone()) thread.place(Object.assign(document.createElement(tag), fields));
+  } catch (error) {
+    if (!isGone()) thread.notice(h("h2", {}, t("It could not be read")), h("p", {}, explained(error)), againButton(load, go));
   }
 }
 
@@ -190,12 +207,16 @@ function decode(text) {
 }
 
 function wire() {
+  element("brand").textContent = brand.name;
+  if (brand.logo) element("brand").previousElementSibling.replaceWith(h("img", { class: "brand-logo", src: new URL(brand.logo, import.meta.url).href, alt: "" }));
   element("sign-out").append(icon("out"));
   element("sign-out").addEventListener("click", () => session.signOut());
   element("new").prepend(icon("plus"));
   element("directives").prepend(icon("list"));
+  element("usage").prepend(icon("chart"));
+  element("archived").prepend(icon("archive"));
   // Something else may stand at their address by now.
-  for (const id of ["waiting", "directives"]) element(id).addEventListener("click", () => { if (location.hash === `#/${id}`) go(); });
+  for (const id of ["waiting", "directives", "usage"]) element(id).addEventListener("click", () => { if (location.hash === `#/${id}`) go(); });
   workspace.addEventListener("changed", showTools);
   thread.addEventListener("directive-changed", () => {
     showWaiting();
@@ -208,16 +229,41 @@ function wire() {
     go();
   });
   element("skip").addEventListener("click", (event) => { event.preventDefault(); element("message").focus(); });
-  // The conversation that is open may be chosen again.
-  list.addEventListener("click", (event) => { if (event.target.closest("a")) drawer.shut(); });
+  // What is open may be chosen again.
+  element("side").addEventListener("click", ({ target }) => {
+    const link = target.closest("sb-history a, sb-search a");
+    if (!link) return;
+    drawer.shut();
+    if (link.hash === location.hash) go();
+  });
+  search.addEventListener("open", ({ detail: isOpen }) => { element("all").hidden = isOpen; });
+  search.addEventListener("leave", () => (drawer.isOpen ? drawer.shut() : element("message").focus()));
+  const showArchive = (isArchive) => {
+    search.clear();
+    element("archived").setAttribute("aria-pressed", String(isArchive));
+    list.showArchive(isArchive);
+  };
+  element("archived").addEventListener("click", () => showArchive(!list.isArchive));
+  list.addEventListener("leave-archive", () => {
+    showArchive(false);
+    element("archived").focus();
+  });
   addEventListener("hashchange", go);
   addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (drawer.isOpen) drawer.shut();
     else if (chat.isRunning) chat.stop();
   });
-  addEventListener("offline", () => banner.show("This device is offline.", { now: true, about: OFFLINE }));
-  addEventListener("online", () => banner.hide("Online again.", OFFLINE));
+  listen({
+    begin: () => element("new").click(),
+    find: () => {
+      drawer.show();
+      search.focus();
+    },
+    write: () => element("message").focus(),
+  });
+  addEventListener("offline", () => banner.show(t("This device is offline."), { now: true, about: OFFLINE }));
+  addEventListener("online", () => banner.hide(t("Online again."), OFFLINE));
   // Another tab, or another device, may have gone on.
   document.addEventListener("visibilitychange", () => { if (!document.hidden) list.refresh(); });
 }
@@ -228,7 +274,7 @@ async function start() {
   } catch (error) {
     // The token that was pasted last is none either.
     if (error.status === 401 && session.canSignOut) return start();
-    banner.show(`The server cannot be reached: ${error.message}`, { label: "Try again", action: () => { banner.hide(); start(); }, now: true });
+    banner.show(t("The server cannot be reached: {0}", explained(error)), { label: t("Try again"), action: () => { banner.hide(); start(); }, now: true });
     return;
   }
   showUser();
@@ -238,6 +284,7 @@ async function start() {
   await go();
 }
 
+translate(document);
 wire();
 showTools();
 start();

@@ -1,10 +1,11 @@
 // <sb-approval>: a call that waits for a person, with exactly the arguments that will be sent.
 
-import { brief, cut, freshId, h, isObject, pretty, seenNodes, text } from './drawing.js';
+import { brief, cut, fill, freshId, h, isObject, pretty, seenNodes, text } from './drawing.js';
 import { decision } from './decision.js';
+import { t } from './texts.js';
 
 const ENDED = {
-  accepted: 'Approved.', rejected: 'Rejected; the call is not made.', expired: 'Nobody decided in time; the call is not made.',
+  accepted: t('Approved.'), rejected: t('Rejected; the call is not made.'), expired: t('Nobody decided in time; the call is not made.'),
 };
 const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
 /** The most lines of the readable form; the raw form has all. */
@@ -15,6 +16,7 @@ class SbApproval extends HTMLElement {
   #approval = null;
   #state = 'waiting';
   #message = '';
+  #heading = '';
   #form = null;
   #clock = 0;
   #left = null;
@@ -27,6 +29,14 @@ class SbApproval extends HTMLElement {
 
   get approval() {
     return this.#approval;
+  }
+
+  /** What the call is about, in the words of its tool's file. */
+  set heading(heading) {
+    if (typeof heading !== 'string' || heading === '') return;
+    this.#heading = heading;
+    const shown = this.querySelector('h3');
+    if (shown) fill(shown, seenNodes(heading), '?');
   }
 
   set state(state) {
@@ -63,17 +73,19 @@ class SbApproval extends HTMLElement {
     const digest = text(approval, 'digest');
     const role = text(approval, 'role');
     const id = freshId('approval');
-    this.#form = decision(this, { yes: 'approve', no: 'reject', yesLabel: 'Approve', noLabel: 'Reject', detail: () => ({ digest }) }, ENDED);
+    this.#form = decision(this, { yes: 'approve', no: 'reject', yesLabel: t('Approve'), noLabel: t('Reject'), detail: () => ({ digest }) }, ENDED);
     this.#left = h('span', { class: 'sb-left', role: 'timer' });
     const whole = pretty(args, MAX_RAW);
     const isWhole = !whole.endsWith(' more characters') && whole.length <= MAX_RAW;
-    const folded = h('details', { class: 'sb-raw' }, h('summary', null, 'Exactly as it is sent (JSON)'), h('pre', { tabindex: '0' }, seenNodes(whole)));
-    this.replaceChildren(h('section', { class: 'sb-card sb-asks', 'aria-labelledby': id },
-      h('h3', { id }, 'May I call ', h('code', null, brief(text(approval, 'tool') || '?', 120)), '?'),
-      h('p', { class: 'sb-note' }, approval?.needs === 'role' ? `Somebody${approval.not_requester === true ? ' else than the one who asked,' : ''} with the role “${brief(role || '?', 60)}”${approval.not_requester === true ? ',' : ''} has to approve this.` : 'You have to approve this.', ' ', this.#left),
-      readable(args), isWhole ? null : h('p', { class: 'sb-warning' }, 'The arguments are too long to be shown whole. Approve them only if you trust where they come from.'),
-      hasInexact(args) ? h('p', { class: 'sb-warning' }, 'A number is larger than this page can show digit by digit. Its last digits may differ from what is sent.') : null,
-      folded, digest ? h('p', { class: 'sb-note' }, 'Digest ', h('code', null, brief(digest, 80))) : null, this.#form.element));
+    const folded = h('details', { class: 'sb-raw' }, h('summary', null, t('Exactly as it is sent (JSON)')),
+      h('p', { class: 'sb-note' }, t('Tool '), h('code', null, brief(text(approval, 'tool') || '?', 120))), h('pre', { tabindex: '0' }, seenNodes(whole)),
+      digest ? h('p', { class: 'sb-note' }, t('Digest '), h('code', null, brief(digest, 80))) : null);
+    this.replaceChildren(h('section', { class: 'sb-card sb-asks', role: 'group', 'aria-labelledby': id },
+      this.#heading ? h('h3', { id }, seenNodes(this.#heading), '?') : h('h3', { id }, t('May I call '), h('code', null, brief(text(approval, 'tool') || '?', 120)), '?'),
+      h('p', { class: 'sb-note' }, asks(approval, role), ' ', this.#left),
+      readable(args), isWhole ? null : h('p', { class: 'sb-warning' }, t('The arguments are too long to be shown whole. Approve them only if you trust where they come from.')),
+      hasInexact(args) ? h('p', { class: 'sb-warning' }, t('A number is larger than this page can show digit by digit. Its last digits may differ from what is sent.')) : null,
+      folded, this.#form.element));
     this.#form.show(this.#state, this.#message);
     this.#tick();
   }
@@ -91,9 +103,17 @@ class SbApproval extends HTMLElement {
       this.state = 'expired';
       return;
     }
-    const clock = seconds >= 3600 ? `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min` : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
-    this.#left.textContent = `Time left: ${clock}`;
+    const clock = seconds >= 3600 ? t('{0} h {1} min', Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)) : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+    this.#left.textContent = t('Time left: {0}', clock);
   }
+}
+
+/** Who has to decide, for people. */
+function asks(approval, role) {
+  if (approval?.needs !== 'role') return t('You have to approve this.');
+  const name = brief(role || '?', 60);
+  return approval.not_requester === true
+    ? t('Somebody else than the one who asked, with the role “{0}”, has to approve this.', name) : t('Somebody with the role “{0}” has to approve this.', name);
 }
 
 /** Whether a whole number is so large that a browser rounds it. */
@@ -117,15 +137,15 @@ function readable(args) {
     if (isPlain || entries.length === 0 || depth > 8) {
       const words = typeof value === 'string' ? value : pretty(value, 4_000);
       const isCut = words.length > 4_000;
-      rows.push([h('dt', null, seenNodes(path)), h('dd', null, value === '' ? h('em', null, 'empty text') : seenNodes(cut(words, 4_000)), isCut ? h('em', null, ` (${words.length} characters; all of them are below)`) : null)]);
+      rows.push([h('dt', null, seenNodes(path)), h('dd', null, value === '' ? h('em', null, t('empty text')) : seenNodes(cut(words, 4_000)), isCut ? h('em', null, t(' ({0} characters; all of them are below)', words.length)) : null)]);
       return;
     }
     for (const [key, inner] of entries) walk(inner, path ? `${path} › ${Array.isArray(value) ? Number(key) + 1 : key}` : key, depth + 1);
   };
   walk(args, '', 0);
-  if (rows.length === 0 || Object.keys(args).length === 0) return h('p', null, 'It has no arguments.');
+  if (rows.length === 0 || Object.keys(args).length === 0) return h('p', null, t('It has no arguments.'));
   const isMore = rows.length > MAX_LINES;
-  return h('div', null, h('dl', { class: 'sb-arguments' }, rows.slice(0, MAX_LINES)), isMore ? h('p', { class: 'sb-warning' }, 'There are more arguments. All of them are in the JSON below.') : null);
+  return h('div', null, h('dl', { class: 'sb-arguments' }, rows.slice(0, MAX_LINES)), isMore ? h('p', { class: 'sb-warning' }, t('There are more arguments. All of them are in the JSON below.')) : null);
 }
 
 customElements.define('sb-approval', SbApproval);

@@ -2,6 +2,7 @@
 // gap is not news, and goes at once.
 
 import { announce, h } from "./dom.js";
+import { t } from "./texts.js";
 
 const PATIENCE_MS = 1200;
 
@@ -26,6 +27,11 @@ export class Banner {
       this.#place.hidden = false;
       if (wasHidden) announce(text);
     }, now || !this.#place.hidden ? 0 : PATIENCE_MS);
+  }
+
+  /** Says what has happened, until its user has read it. @param {string} text */
+  tell(text) {
+    this.show(text, { label: t("Close"), action: () => this.hide(), now: true });
   }
 
   /** @param {string} [words] What is said when there was something to hide. @param {string} [about] Only what is about this. */

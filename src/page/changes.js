@@ -8,14 +8,15 @@ import { h, iconButton } from "./dom.js";
 import { count } from "./drawing.js";
 import { ago, moment } from "./format.js";
 import { approve, mayRestore, refusal, reset, restore } from "./restore.js";
+import { t } from "./texts.js";
 
 /** Opens it; it is closed with Escape, its button, or a click beside it. @param {import("./workspace.js").Workspace} workspace */
 export function openChanges(workspace) {
-  const heading = h("h2", { id: "changes-title", tabindex: "-1" }, "Changes");
+  const heading = h("h2", { id: "changes-title", tabindex: "-1" }, t("Changes"));
   const view = Object.assign(new Changes(), { workspace });
   const dialog = h("dialog", { class: "drawer", "aria-labelledby": heading.id },
-    h("div", { class: "drawer-head" }, heading, iconButton("retry", "Read again", () => workspace.refresh()),
-      iconButton("cross", "Close the changes", () => dialog.close())),
+    h("div", { class: "drawer-head" }, heading, iconButton("retry", t("Read again"), () => workspace.refresh()),
+      iconButton("cross", t("Close the changes"), () => dialog.close())),
     view);
   // Another conversation has others.
   const leave = () => { if (workspace.conversation !== opened) dialog.close(); };
@@ -37,9 +38,9 @@ export function openChanges(workspace) {
 class Changes extends HTMLElement {
   #note = h("div", { class: "changes-note", role: "status" });
   #since = h("p", { class: "changes-since" });
-  #approve = h("button", { type: "button", class: "button primary", onclick: () => this.#do(() => this.#approveAll()) }, "Approve");
-  #reset = h("button", { type: "button", class: "button danger", onclick: () => this.#askReset() }, "Reset");
-  #files = h("ul", { class: "edits", "aria-label": "Changed files" });
+  #approve = h("button", { type: "button", class: "button primary", onclick: () => this.#do(() => this.#approveAll()) }, t("Approve"));
+  #reset = h("button", { type: "button", class: "button danger", onclick: () => this.#askReset() }, t("Reset"));
+  #files = h("ul", { class: "edits", "aria-label": t("Changed files") });
   #kept = document.createElement("sb-checkpoints");
   #draw = () => this.#show();
   /** Whether the note says that it could not be read. */
@@ -52,7 +53,7 @@ class Changes extends HTMLElement {
   connectedCallback() {
     if (this.childElementCount === 0) {
       this.append(this.#note, this.#since,
-        h("div", { class: "changes-buttons", role: "group", "aria-label": "All changes" }, this.#approve, this.#reset), this.#files, this.#kept);
+        h("div", { class: "changes-buttons", role: "group", "aria-label": t("All changes") }, this.#approve, this.#reset), this.#files, this.#kept);
       this.#kept.addEventListener("restore-checkpoint", ({ detail }) => this.#askRestore(detail));
     }
     this.workspace.addEventListener("changed", this.#draw);
@@ -65,10 +66,10 @@ class Changes extends HTMLElement {
 
   #show() {
     const { changes, checkpoints, problem } = this.workspace;
-    if (problem) this.#say(`The changes could not be read. ${refusal(problem)}`, { isWrong: true });
+    if (problem) this.#say(t("The changes could not be read. {0}", refusal(problem)), { isWrong: true });
     else if (this.#isProblem) this.#say("");
     this.#isProblem = problem !== null;
-    this.#since.textContent = changes ? since(changes, checkpoints) : problem ? "" : "Reading …";
+    this.#since.textContent = changes ? since(changes, checkpoints) : problem ? "" : t("Reading …");
     const edits = (changes?.changed_files ?? []).map(editOfChange);
     learn(edits.map(({ path }) => path));
     this.#showFiles(edits);
@@ -99,23 +100,23 @@ class Changes extends HTMLElement {
 
   async #approveAll() {
     const approved = await approve(this.workspace);
-    this.#say(approved === 0 ? "Approved." : `Approved: ${count(approved, "checkpoint")}.`);
+    this.#say(approved === 0 ? t("Approved.") : t("Approved: {0}.", count(approved, "checkpoint")));
   }
 
   async #askReset() {
     const files = count(this.workspace.count, "changed file");
-    const text = `${files} will be as at the last approval. How they are now is kept as a checkpoint, so this can be undone. The conversation stays as it is.`;
-    if (!await confirm("Reset the files?", text, "Reset")) return;
+    const text = t("{0} will be as at the last approval. How they are now is kept as a checkpoint, so this can be undone. The conversation stays as it is.", files);
+    if (!await confirm(t("Reset the files?"), text, t("Reset"))) return;
     await this.#do(async () => {
       const before = await reset(this.workspace);
-      this.#say("The files are as they were approved.", before === null ? undefined : {
-        label: "Bring it back", action: () => this.#restore(before, "The files are as they were before the reset."),
+      this.#say(t("The files are as they were approved."), before === null ? undefined : {
+        label: t("Bring it back"), action: () => this.#restore(before, t("The files are as they were before the reset.")),
       });
     });
   }
 
   async #askRestore(checkpoint) {
-    if (await mayRestore("at this checkpoint")) await this.#restore(checkpoint, "The files are as they were at that checkpoint.");
+    if (await mayRestore(t("at this checkpoint"))) await this.#restore(checkpoint, t("The files are as they were at that checkpoint."));
   }
 
   #restore(checkpoint, done) {
@@ -134,7 +135,7 @@ class Changes extends HTMLElement {
     try {
       await act();
     } catch (error) {
-      this.#say(`Nothing was changed. ${refusal(error)}`, { isWrong: true });
+      this.#say(t("Nothing was changed. {0}", refusal(error)), { isWrong: true });
     }
     this.#isBusy = false;
     this.#enable();
@@ -153,10 +154,10 @@ class Changes extends HTMLElement {
 
 /** How much has changed, and since when. */
 function since({ approved_checkpoint: approved, approved_at: at, changed_files: files }, checkpoints) {
-  const what = files.length === 0 ? "Nothing has changed" : `${count(files.length, "file")} ${files.length === 1 ? "has" : "have"} changed`;
+  const what = files.length === 0 ? t("Nothing has changed") : files.length === 1 ? t("1 file has changed") : t("{0} files have changed", files.length);
   if (approved === null) return `${what}.`;
   const isBegin = checkpoints.find(({ id }) => id === approved)?.kind === "initial";
-  return isBegin ? `${what} since the conversation began.` : `${what} since the approval of ${moment(at)} (${ago(at)}).`;
+  return isBegin ? t("{0} since the conversation began.", what) : t("{0} since the approval of {1} ({2}).", what, moment(at), ago(at));
 }
 
 customElements.define("sb-changes", Changes);

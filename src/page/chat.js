@@ -2,17 +2,21 @@
 // the elements; the elements know nothing of each other.
 
 import { titleOf } from "./composer.js";
-import { undecided } from "./decision.js";
+import { Decisions } from "./decisions.js";
 import { announce, h } from "./dom.js";
+import { forgetFound, showFound } from "./found.js";
 import { sentence, short, toolName } from "./format.js";
+import { explained, inWords, isOfFiles, tooLong } from "./errors.js";
 import { Past } from "./past.js";
+import { Queue } from "./queue.js";
+import { t } from "./texts.js";
 
 /** What the banner says while a connection is opened again. */
 const CONNECTION = "connection";
 
 /** Drives a thread and a composer with a client. */
 export class Chat {
-  #client; #thread; #composer; #banner; #changed; #past; #workspace;
+  #client; #thread; #composer; #banner; #changed; #past; #queue; #workspace;
   #run = null;
   /** What the server has not taken, or not told that it has. */
   #unsent = null;
@@ -22,6 +26,8 @@ export class Chat {
   #isReading = false;
   /** The conversation that is open; "" for a new one. */
   conversation = "";
+  /** As lists have it; `null` where the server has not told. @type {import("./library.js").Head|null} */
+  head = null;
 
   /** `changed` is told when the conversation has got an id, a title or a new message. */
   constructor({ client, thread, composer, banner, workspace, changed }) {
@@ -31,17 +37,27 @@ export class Chat {
     this.#banner = banner;
     this.#workspace = workspace;
     this.#changed = changed;
-    this.#past = new Past(client, thread);
+    this.#past = new Past(client, thread, () => composer.profiles);
+    composer.client = client;
+    thread.client = client;
+    this.#queue = new Queue(composer);
     thread.addEventListener("say", (event) => this.send(event.detail));
     thread.addEventListener("edit", (event) => this.#edit(event.target, event.detail));
-    thread.addEventListener("retry", () => this.#retry());
-    thread.addEventListener("continue", () => this.#continue());
-    thread.addEventListener("decide", (event) => this.#decide(event));
-    thread.addEventListener("drop-plan", (event) => this.#dropPlan(event.target, event.detail));
-    thread.addEventListener("client-action", (event) => this.#act(event.detail));
+    thread.addEventListener("branch", (event) => this.#showBranch(event.target, event.detail));
+    thread.addEventListener("retry", (event) => this.#retry(event.target));
+    thread.addEventListener("continue", (event) => this.#continue(event.target));
+    new Decisions({ client, thread, composer, banner, chat: {
+      isIdle: () => this.#isIdle,
+      opening: () => this.#opening,
+      manner: (rest) => this.#manner(rest),
+      follow: (run, options) => this.#follow(run, options),
+      newAnswer: () => this.#newAnswer(),
+      send: (text) => this.send(text),
+      changed,
+    } });
     thread.addEventListener("reconnect", (event) => this.#reattach(event.target));
     // What cannot be sent now stays where it was written.
-    composer.addEventListener("send", (event) => { if (this.send(event.detail)) composer.text = ""; });
+    composer.addEventListener("send", ({ detail: { text, files } }) => { if (this.#say(text, files)) composer.clear(); });
     composer.addEventListener("stop", () => this.stop());
     composer.addEventListener("edit-last", () => thread.questions.at(-1)?.edit());
     composer.addEventListener("profile", () => { if (this.conversation === "" && !this.#run) this.openNew(); });
@@ -54,42 +70,69 @@ export class Chat {
     this.#leave();
     const { profile } = this.#composer;
     if (profile) this.#thread.welcome(profile, titleOf(profile));
-    else this.#thread.notice(h("h2", {}, "Nobody to ask"), h("p", {}, "None of the assistants here is for the roles of your token."));
+    else this.#thread.notice(h("h2", {}, t("Nobody to ask")), h("p", {}, t("None of the assistants here is for the roles of your token.")));
     this.#changed({ title: "" });
     this.#composer.focus();
   }
 
-  /** Reads a conversation, and the answer that is being written in it. @param {string} id */
-  async open(id) {
+  /** Reads a conversation, and the answer that is being written in it. @param {string} id @param {import("./found.js").Found} [found] What is
+   *  to be seen in it. */
+  async open(id, found) {
     this.#leave();
     this.conversation = id;
+    // What was open is not there any more, and nothing can be done with it.
+    this.#changed({});
     const opening = this.#opening;
     const isGone = () => opening !== this.#opening;
     const slow = setTimeout(() => { if (!isGone()) this.#thread.loading(); }, 150);
     this.#isReading = true;
     try {
-      const past = await this.#past.read(id).finally(() => clearTimeout(slow));
+      const past = await this.#past.read(id, { message: found?.message }).finally(() => clearTimeout(slow));
       if (isGone()) return;
       this.#isReading = false;
       this.#composer.pick(past.view.context_type);
-      this.#show(past);
+      this.#show(past, found);
       this.#changed({ title: past.view.title });
+      if (found && this.#showFound(found)) return;
       this.#thread.toEnd();
       this.#composer.focus();
     } catch (error) {
       if (isGone()) return;
       this.#isReading = false;
-      const gone = error.status === 404;
-      this.#thread.notice(h("h2", {}, gone ? "There is no such conversation" : "It could not be read"), h("p", {}, error.message));
+      if (error.status === 404) {
+        this.gone(id);
+        return;
+      }
+      this.#thread.notice(h("h2", {}, t("It could not be read")), h("p", {}, inWords(error.code, error.message)));
       this.#changed({ title: "" });
-      if (!gone) this.#banner.show("The server cannot be reached.", { label: "Try again", action: () => { this.#banner.hide(); this.open(id); }, now: true });
+      this.#banner.show(t("The server cannot be reached."), { label: t("Try again"), action: () => { this.#banner.hide(); this.open(id); }, now: true });
     }
   }
 
+  /** A conversation that was deleted, or is somebody else's, is left: what is said next begins a new one. @param {string} id */
+  gone(id) {
+    if (id !== this.conversation || !this.#isIdle) return;
+    this.#leave();
+    this.#thread.notice(h("h2", {}, t("There is no such conversation")), h("p", {}, t("It may have been deleted, or it is somebody else's.")));
+    this.#changed({ title: "" });
+  }
+
+  /** Goes to what was found in the conversation that is open; it is read again where that is not shown. */
+  async goTo(found) {
+    if (!showFound(this.#thread, found.message, found.words)) await this.open(this.conversation, found);
+  }
+
+  #showFound({ message, words }) {
+    const isShown = showFound(this.#thread, message, words);
+    if (!isShown) announce(t("The message that was found is not there any more."));
+    return isShown;
+  }
+
   /** Puts what was read into the thread, and goes on with the answer that is being written. */
-  #show(past) {
-    this.#past.show(past);
+  #show(past, { message } = {}) {
+    this.#past.show(past, { message });
     const { live, view } = past;
+    this.head = view;
     this.#workspace.open(view);
     if (live) this.#follow(this.#client.attach(live.id, this.#manner({ conversationId: view.id })), { seenFrom: live.last_event_id });
   }
@@ -107,34 +150,59 @@ export class Chat {
     const opening = this.#opening;
     const isTaken = () => !this.#isIdle || this.#unsent !== null || this.#thread.isBeingWritten || opening !== this.#opening;
     if (conversation === "" || isTaken()) return;
-    const past = await this.#past.read(conversation);
-    if (isTaken() || !this.#past.isNews(past)) return;
+    const past = await this.#past.read(conversation).catch((error) => {
+      if (error.status === 404 && opening === this.#opening) this.gone(conversation);
+      throw error;
+    });
+    // Who looks at another branch stays there.
+    if (isTaken() || !this.#past.isNewest || !this.#past.isNews(past)) return;
     this.#show(past);
     this.#changed({ title: past.view.title });
-    announce("The conversation has gone on elsewhere.");
+    announce(t("The conversation has gone on elsewhere."));
   }
 
   /** Whether something new may begin. */
   get #isIdle() { return !this.#run && !this.#isReading; }
 
-  /** Sends a message; with `parent` on a branch of its own. @param {string} text @returns {boolean} Whether it was sent. */
-  send(text, { parent } = {}) {
-    if (this.#isReading) announce("The conversation is still being read.");
+  /** Sends what was written, now or when the answer is over. @returns {boolean} Whether it is taken. */
+  #say(text, files) {
+    if (!this.#run) return this.send(text, { files });
+    this.#queue.add(text, files);
+    return true;
+  }
+
+  /** Sends a message; with `parent` on a branch of its own. @param {string} text @param {{parent?: string,
+   *  files?: import("./client.js").KeptFile[]}} [more] @returns {boolean} Whether it was sent. */
+  send(text, { parent, files = [] } = {}) {
+    if (this.#isReading) announce(t("The conversation is still being read."));
     if (!this.#isIdle || !this.#composer.profile) return false;
     // What the server refused was never said.
     if (this.#unsent?.isRefused && this.#unsent.question) this.#thread.cut(this.#unsent.question, { keep: false });
-    const question = this.#thread.question(text);
-    if (this.conversation === "") this.#changed({ title: short(text) });
-    this.#ask({ message: text, parentMessageId: parent }, question);
+    const question = this.#thread.question(text, "", files);
+    if (this.conversation === "") this.#changed({ title: titleFor(question) });
+    // Behind what is shown, also where that is not the newest.
+    const behind = parent ?? (this.#past.isNewest ? undefined : this.#past.lastMessage);
+    this.#ask({ message: text, files, parentMessageId: behind }, question);
     return true;
+  }
+
+  /** The answer is over: what was said meanwhile is sent, where it ended well. */
+  #sendQueued(isWell) {
+    if (!isWell) {
+      this.#queue.takeBack();
+      return;
+    }
+    const { text, files } = this.#queue.take();
+    if ((text === "" && files.length === 0) || this.send(text, { files })) return;
+    this.#composer.giveBack(text, files);
   }
 
   /** Stops the answer that is being written. */
   async stop() {
     const run = this.#run;
     if (!run) return;
-    announce("Stopping.");
-    await run.cancel().catch((error) => this.#banner.show(`It could not be stopped: ${error.message}`, { now: true }));
+    announce(t("Stopping."));
+    await run.cancel().catch((error) => this.#banner.show(t("It could not be stopped: {0}", inWords(error.code, error.message)), { now: true }));
   }
 
   /** Whether an answer is being written. */
@@ -143,8 +211,10 @@ export class Chat {
   /** @param {object} asked @param {HTMLElement} [question] The message that it is about. */
   #ask(asked, question) {
     const { profile, context, model } = this.#composer;
+    const { files = [], ...said } = asked;
+    const attachments = files.length > 0 ? files.map(({ id }) => ({ id })) : undefined;
     this.#send({ asked, question, whole: {
-      ...asked, contextType: profile.context_type, conversationId: this.conversation || undefined, context, model,
+      ...said, attachments, contextType: profile.context_type, conversationId: this.conversation || undefined, context, model,
     } });
   }
 
@@ -160,10 +230,10 @@ export class Chat {
   }
 
   #connection(state, why) {
-    if (state === "streaming" || state === "ended") this.#banner.hide(state === "streaming" ? "Connected again." : undefined, CONNECTION);
+    if (state === "streaming" || state === "ended") this.#banner.hide(state === "streaming" ? t("Connected again.") : undefined, CONNECTION);
     if (state !== "reconnecting") return;
-    const what = why?.isRefusal ? sentence(why.message) : why?.status === 503 ? "The server is restarting." : "The connection is lost.";
-    this.#banner.show(`${what} Trying again…`, { label: "Try now", action: () => this.#run?.wake(), about: CONNECTION });
+    const what = why?.isRefusal ? sentence(inWords(why.code, why.message)) : why?.status === 503 ? t("The server is restarting.") : t("The connection is lost.");
+    this.#banner.show(t("{0} Trying again…", what), { label: t("Try now"), action: () => this.#run?.wake(), about: CONNECTION });
   }
 
   /** Reads a run into an answer, to its end. */
@@ -175,7 +245,9 @@ export class Chat {
     const isGone = () => this.#run !== run;
     run.started.then(() => { if (!isGone()) this.#began(run, answer, question); }, () => {});
     let isIncomplete = false;
-    answer.wait("Connecting");
+    let isWell = false;
+    let isHeld = false;
+    answer.wait(t("Connecting"));
     this.#thread.toEnd();
     try {
       for await (const event of run) {
@@ -184,17 +256,22 @@ export class Chat {
         answer.take(event);
         this.#workspace.take(event, run);
         isIncomplete ||= event.event === "resync";
-        if (event.event === "tool_call_start" && answer.seen) announce(`Using ${toolName(event.data.name)}.`);
-        if (event.event === "error") announce(event.data.code === "cancelled" ? "Stopped." : `The answer failed: ${event.data.message}`);
-        if (event.event === "message_complete") announce("The answer is complete.");
+        isWell = event.event === "message_complete";
+        // Somebody has to decide first, which is no end of an answer.
+        isHeld ||= event.event === "approval_request";
+        if (event.event === "tool_call_start" && answer.seen) announce(t("Using {0}.", toolName(event.data.name)));
+        if (event.event === "error") announce(event.data.code === "cancelled" ? t("Stopped.") : t("The answer failed: {0}", inWords(event.data.code, event.data.message)));
+        if (event.event === "message_complete") announce(t("The answer is complete."));
       }
       if (isGone()) return;
       this.#over(run, answer);
       if (run.document) answer.closest("article")?.remove();
       await this.#settle(run, answer, isIncomplete);
+      if (!this.#run) this.#sendQueued(isWell && !isHeld && this.conversation === run.conversationId);
     } catch (error) {
       if (isGone()) return;
       this.#over(run, answer);
+      this.#sendQueued(false);
       this.#broke(run, answer, error);
     } finally {
       if (conversation === "" && !isGone()) this.#changed({});
@@ -202,10 +279,7 @@ export class Chat {
   }
 
   #newAnswer() {
-    const answer = this.#thread.answer();
-    answer.loadPreview = (id) => this.#client.preview(id);
-    answer.client = this.#client;
-    return answer;
+    return this.#past.newAnswer("", this.#composer.profile?.context_type);
   }
 
   /** The server has named the run. */
@@ -215,6 +289,8 @@ export class Chat {
     if (question && run.runId) question.messageIds.push(`${run.runId}.0`);
     this.#unsent = null;
     this.conversation = run.conversationId;
+    this.head ??= { id: run.conversationId, title: question ? titleFor(question) : "" };
+    this.#past.begun();
     this.#past.remember(run.conversationId, run.runId);
     this.#changed({ isNew: true });
   }
@@ -234,35 +310,60 @@ export class Chat {
     const isGone = () => opening !== this.#opening;
     try {
       const past = isIncomplete ? await this.#past.read(run.conversationId) : null;
-      const [account, view] = past ? [past.last, past.view] : await Promise.all([
+      const [account, view] = past ? [null, past.view] : await Promise.all([
         this.#client.run(run.runId), this.#client.conversation(run.conversationId),
       ]);
       if (isGone()) return;
       this.#past.note(view);
+      this.head = view;
       if (past && !this.#run) this.#show(past);
       else if (account) answer.account(account);
       this.#changed({ title: view.title, isNew: true });
-    } catch {
-      // The answer is there; what is missing comes with the next one.
+    } catch (error) {
+      // The answer is there; what is missing comes with the next one. But another tab may have deleted all of it.
+      if (error.status === 404 && !isGone()) this.gone(run.conversationId);
     }
   }
 
   #broke(run, answer, error) {
     if (error.isTemporary && run.runId) {
       // It may go on there, and all of it can still be read.
-      const what = error.isRefusal ? sentence(error.message) : "The server cannot be reached.";
+      const what = error.isRefusal ? sentence(inWords(error.code, error.message)) : t("The server cannot be reached.");
       answer.lose(run, what);
       this.#lost = answer;
-      announce(`${what} The answer goes on there.`);
+      announce(t("{0} The answer goes on there.", what));
       return;
     }
     const isRefused = !error.isTemporary;
+    // What is wrong with its files is put right where it was written.
+    const why = tooLong(error, this.#unsent?.asked.message ?? "") ?? (this.#unsent?.asked.files?.length > 0 && isOfFiles(error) ? error : null);
+    if (why && this.#unsent?.question && !run.runId) {
+      this.#takeBack(why);
+      return;
+    }
     if (this.#unsent && !run.runId) this.#unsent.isRefused = isRefused;
-    const message = error.code === "conversation_busy"
-      ? "Another answer is being written in this conversation." : error.message ?? "Something went wrong in this page.";
+    const message = inWords(error.code, error.message ?? t("Something went wrong in this page."));
     answer.fail({ code: error.code, message, retryable: true });
-    announce(`The message was not answered: ${message}`);
+    announce(t("The message was not answered: {0}", message));
     if (!error.code) console.error(error);
+  }
+
+  /** What was never taken goes back to where it was written. */
+  async #takeBack(why) {
+    const { question, asked: { message, files, parentMessageId } } = this.#unsent;
+    this.#unsent = null;
+    this.#thread.cut(question, { keep: false });
+    if (this.conversation === "" && this.#thread.questions.length === 0) this.openNew();
+    // What stood behind a message that was changed is there still.
+    if (![undefined, this.#past.lastMessage].includes(parentMessageId)) await this.#showAgain();
+    this.#composer.giveBack(message, files, why);
+  }
+
+  /** Shows the branch as the server has it. */
+  async #showAgain() {
+    const opening = this.#opening;
+    const past = await this.#past.read(this.conversation, { branch: this.#past.branch }).catch(() => null);
+    if (past && opening === this.#opening && this.#isIdle) this.#show(past);
   }
 
   /** Reads on where the connection was lost. */
@@ -274,24 +375,51 @@ export class Chat {
     this.#follow(this.#client.attach(runId, this.#manner({ after: lastEventId || undefined, conversationId })), { answer });
   }
 
-  /** Answers the last message again. */
-  #retry() {
+  /** Answers the message again that this answer is about. */
+  #retry(answer) {
     if (!this.#isIdle) return;
-    const question = this.#thread.questions.at(-1);
-    const unsent = this.#unsent;
+    const question = this.#thread.questionOf(answer);
+    const isLast = answer === this.#thread.lastAnswer;
+    const unsent = isLast ? this.#unsent : null;
     if (!question && !unsent) return;
+    // Of the newest answer the server knows what it began with, which may be a call that the user has approved.
+    const parentMessageId = isLast && this.#past.isNewest ? undefined : question?.messageIds[0];
+    if (!isLast && !parentMessageId) return;
+    if (!isLast) this.#unsent = null;
     if (question) this.#thread.cut(question, { keep: true });
     // What never reached the server is sent again, not answered again; and word for word where it may have reached it.
     if (unsent?.isRefused === false) this.#send(unsent);
-    else this.#ask(unsent?.asked ?? { regenerate: true }, question);
+    else this.#ask(unsent?.asked ?? { regenerate: true, parentMessageId }, question);
     this.#composer.focus();
   }
 
-  #continue() {
-    const { runId } = this.#thread.lastAnswer ?? {};
+  /** Goes on with an answer that did not come to its end; what stands behind it is another branch then. */
+  #continue(answer) {
+    const { runId } = answer;
     if (!this.#isIdle || !runId) return;
+    this.#thread.cut(answer, { keep: true });
     this.#follow(this.#client.continue(runId, this.#manner({ context: this.#composer.context, model: this.#composer.model })));
     this.#composer.focus();
+  }
+
+  /** Shows another version of a message or of an answer, with what came behind it. */
+  async #showBranch(element, { run, side }) {
+    if (!this.#isIdle || this.#thread.isBeingWritten) {
+      announce(t("Another version can be shown when nothing is being written."));
+      return;
+    }
+    const { conversation } = this;
+    const opening = this.#opening;
+    const place = this.#thread.placeOf(element);
+    try {
+      const past = await this.#past.read(conversation, { branch: run });
+      if (opening !== this.#opening || !this.#isIdle) return;
+      this.#unsent = null;
+      this.#thread.keepPlace(() => this.#show(past));
+      this.#thread.focusVersion(place, side);
+    } catch (error) {
+      if (opening === this.#opening) this.#banner.tell(t("The other version could not be read: {0}", explained(error)));
+    }
   }
 
   async #edit(question, text) {
@@ -304,73 +432,19 @@ export class Chat {
       if (opening !== this.#opening || !this.#isIdle) return;
       if (question.messageIds.length > 0 && parent === undefined) {
         await this.open(conversation);
-        if (this.#composer.text === "") this.#composer.text = text;
-        announce("The conversation has gone on elsewhere. Your message is kept where you write.");
+        this.#composer.giveBack(text, question.files);
+        announce(t("The conversation has gone on elsewhere. Your message is kept where you write."));
         return;
       }
       this.#thread.cut(question, { keep: false });
       if (this.#unsent?.question && !this.#unsent.question.isConnected) this.#unsent = null;
-      this.send(text, { parent });
+      this.send(text, { parent, files: question.files });
       this.#composer.focus();
     } catch (error) {
       if (opening !== this.#opening) return;
       question.edit(text);
-      this.#banner.show(`The message could not be sent: ${error.message}`, { label: "Close", action: () => this.#banner.hide(), now: true });
+      this.#banner.tell(t("The message could not be sent: {0}", explained(error)));
     }
-  }
-
-  async #decide({ target, detail: { decision, comment, digest } }) {
-    const opening = this.#opening;
-    Object.assign(target, { state: "deciding", message: "" });
-    try {
-      if (target.localName === "sb-preview") {
-        await this.#client.decidePreview(target.preview.preview_id, { decision, comment });
-      } else {
-        if (!this.#isIdle) throw new Error("An answer is being written; stop it, or wait.");
-        await this.#decideCall(target, { decision, comment, digest: digest ?? target.approval.digest });
-      }
-      target.state = decision === "reject" ? "rejected" : "accepted";
-      if (opening !== this.#opening) return;
-      announce(decision === "reject" ? "Rejected." : "Accepted.");
-      this.#changed({ isNew: true });
-    } catch (error) {
-      if (error.code === "preview_stale") target.stale = error.current;
-      Object.assign(target, undecided(error));
-      if (opening === this.#opening) announce(`The decision was not taken: ${error.message}`);
-    }
-  }
-
-  /** A call that was decided goes on as a run; where none begins, nothing of it stays in the thread. */
-  async #decideCall(target, decided) {
-    const run = this.#client.decideApproval(target.approval.approval_id, this.#manner({ ...decided, context: this.#composer.context }));
-    const answer = this.#newAnswer();
-    const following = this.#follow(run, { answer });
-    await run.started.catch(async (error) => {
-      await following;
-      answer.closest("article")?.remove();
-      throw error;
-    });
-    if (run.document) target.message = "Your decision is kept.";
-  }
-
-  /** A plan that waits is not carried out any more; perhaps another one is made instead. */
-  async #dropPlan(element, { id, say }) {
-    try {
-      await this.#client.dropPlan(id);
-    } catch (error) {
-      this.#banner.show(`The plan was not dropped: ${error.message}`, { label: "Close", action: () => this.#banner.hide(), now: true });
-      return;
-    }
-    element.drop();
-    for (const asking of document.querySelectorAll("sb-approval")) if (asking.approval?.origin?.plan_id === id) asking.state = "rejected";
-    if (say) this.send(say);
-  }
-
-  /** The screen that this action belongs to is not here, unless somebody has built the page into one. */
-  #act(action) {
-    const handled = !document.dispatchEvent(new CustomEvent("switchboard-action", { detail: action, cancelable: true }));
-    if (!handled) this.#banner.show(`“${action.label}” is something that the application does; this page cannot.`,
-      { label: "Close", action: () => this.#banner.hide(), now: true });
   }
 
   #leave() {
@@ -380,10 +454,17 @@ export class Chat {
     this.#opening += 1;
     this.#isReading = false;
     this.conversation = "";
+    this.head = null;
+    forgetFound();
+    this.#queue.takeBack();
     this.#unsent = null;
     this.#lost = null;
     this.#workspace.leave();
     this.#composer.running = false;
+    this.#composer.wait(false);
     this.#banner.hide();
   }
 }
+
+/** What a conversation is called that begins with this message. */
+const titleFor = ({ text, files }) => short(text || (files[0]?.name ?? ""));

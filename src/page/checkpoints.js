@@ -3,17 +3,18 @@
 import { h } from "./dom.js";
 import { seen } from "./drawing.js";
 import { ago, moment, short } from "./format.js";
+import { t } from "./texts.js";
 
 /** So many are shown at first. */
 const MOST = 20;
 
 const KINDS = {
-  initial: "As the conversation began",
-  message: "Before a message",
-  before_restore: "Before files were restored",
-  restored: "After files were restored",
-  before_reset: "Before a reset",
-  approved: "Approved",
+  initial: t("As the conversation began"),
+  message: t("Before a message"),
+  before_restore: t("Before files were restored"),
+  restored: t("After files were restored"),
+  before_reset: t("Before a reset"),
+  approved: t("Approved"),
 };
 
 /** Dispatches `restore-checkpoint` (detail: its id). */
@@ -26,8 +27,8 @@ class Checkpoints extends HTMLElement {
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
-    this.append(h("h3", {}, "Checkpoints"),
-      h("p", { class: "changes-since" }, "What was kept of the files. Each can be restored, and the conversation stays as it is."), this.#list, this.#more);
+    this.append(h("h3", {}, t("Checkpoints")),
+      h("p", { class: "changes-since" }, t("What was kept of the files. Each can be restored, and the conversation stays as it is.")), this.#list, this.#more);
   }
 
   /** Oldest first. @param {import("./client.js").Checkpoint[]} items */
@@ -50,19 +51,19 @@ class Checkpoints extends HTMLElement {
     const shown = this.#items.slice(0, this.#most);
     this.#list.replaceChildren(...shown.map((item) => this.#row(item)));
     this.#more.hidden = shown.length === this.#items.length;
-    this.#more.textContent = `Show all (${this.#items.length.toLocaleString()})`;
+    this.#more.textContent = t("Show all ({0})", this.#items.length.toLocaleString());
   }
 
   #row({ id, kind, message, created_at: at }) {
-    const words = KINDS[kind] ?? "Kept";
+    const words = KINDS[kind] ?? t("Kept");
     const title = short(seen(message || words), 160);
     return h("li", {},
       h("div", { class: "checkpoint-words" }, h("span", { class: "checkpoint-title" }, title),
         h("span", { class: "checkpoint-when" }, kind === "message" || title === words ? "" : `${words} · `, h("time", { datetime: at, title: moment(at) }, ago(at)))),
       h("button", {
-        type: "button", class: "button small", "aria-label": `Restore: ${title}`,
+        type: "button", class: "button small", "aria-label": t("Restore: {0}", title),
         onclick: () => this.dispatchEvent(new CustomEvent("restore-checkpoint", { detail: id, bubbles: true })),
-      }, "Restore"));
+      }, t("Restore")));
   }
 
   #showAll() {

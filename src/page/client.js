@@ -23,6 +23,8 @@
  * @typedef {{event: "table_config_preview", data: {preview_id: string, description: string, config: object,
  *   is_update: boolean, config_id?: string, name?: string}}} TablePreview
  * @typedef {{event: "checkpoint", data: {checkpoint_id: string, session: string}}} CheckpointEvent
+ * @typedef {{id: string, name: string, media_type: string, bytes: number, url: string}} KeptFile
+ * @typedef {{event: "file", data: KeptFile}} FileEvent What a tool has made, such as a picture.
  * @typedef {{event: "file_edit", data: {file: string, diff?: string, added?: number, removed?: number}}} FileEdit
  * @typedef {{event: "approval_request", data: {approval_id: string, tool: string, arguments: object, digest: string,
  *   needs: "user"|"role", role?: string, not_requester?: boolean, expires_at_ms: number, tool_use_id: string,
@@ -39,7 +41,7 @@
  * @typedef {{event: "resync", data: {run: RunInfo}}} Resync Made here: events are missing before this one; read the
  *   conversation again when the run is over.
  * @typedef {{id: string} & (MessageStart|SummaryPhase|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
- *   PlanEvent|StepEvent|AgentEvent|DirectiveEvent|WorkflowPreview|TablePreview|CheckpointEvent|FileEdit|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
+ *   PlanEvent|StepEvent|AgentEvent|DirectiveEvent|WorkflowPreview|TablePreview|CheckpointEvent|FileEvent|FileEdit|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
  *   other names may come and are to be ignored. `id` is "" where the stream has no numbers.
  *
  * @typedef {"connecting"|"streaming"|"reconnecting"|"ended"} ConnectionState
@@ -51,16 +53,17 @@
  *   changed_files: ChangedFile[]}} Changes
  * @typedef {{id: string, kind: "initial"|"message"|"before_restore"|"restored"|"before_reset"|"approved", message: string,
  *   session: string, run_id?: string, created_at: string}} Checkpoint
+ * @typedef {{run_id: string, score: 1|-1, comment?: string, tags?: string[], given_at: string}} Feedback
  * @typedef {{name?: string, temperature?: number, max_tokens?: number, effort?: string}} ModelWish
  * @typedef {{context?: object, model?: ModelWish, background?: boolean, onBusy?: "reject"|"enqueue"|"interrupt",
  *   signal?: AbortSignal, idempotencyKey?: string, onState?: (state: ConnectionState, why?: Error) => void}} Manner
- * @typedef {Manner & {message?: string, contextType: string, conversationId?: string, regenerate?: boolean,
- *   parentMessageId?: string}} ChatOptions
+ * @typedef {Manner & {message?: string, attachments?: ({id: string}|{data: string, name?: string, media_type?: string})[],
+ *   contextType: string, conversationId?: string, regenerate?: boolean, parentMessageId?: string}} ChatOptions
  */
 
 /** What is no better in a moment, whatever its status. */
 const LASTING = ["backend_refused", "save_unconfirmed", "quota_exceeded", "conversation_quota_exceeded",
-  "storage_quota_exceeded", "export_quota_exceeded"];
+  "storage_quota_exceeded", "export_quota_exceeded", "files_off"];
 
 /** What went wrong, as the server tells it, or as far as the connection tells. */
 export class SwitchboardError extends Error {
@@ -185,8 +188,8 @@ export class Switchboard {
 
   /** Begins a run. The result is read with `for await`. By itself the run goes on when nobody reads it.
    *  @param {ChatOptions} options */
-  chat({ message, contextType, conversationId, regenerate, parentMessageId, ...manner }) {
-    const body = { message, context_type: contextType, conversation_id: conversationId, regenerate,
+  chat({ message, attachments, contextType, conversationId, regenerate, parentMessageId, ...manner }) {
+    const body = { message, attachments, context_type: contextType, conversation_id: conversationId, regenerate,
       parent_message_id: parentMessageId, ...mannerBody(manner) };
     return new Run(this, { path: "v1/agent/chat", body }, manner);
   }
@@ -264,31 +267,88 @@ export class Switchboard {
   /** @param {string} runId @returns {Promise<RunInfo>} */
   run(runId) { return this.json("GET", `v1/agent/runs/${enc(runId)}`); }
 
+  /** The calls of a run that have their results, with what they were made with; of profiles that show it.
+   *  @param {string} runId @returns {Promise<{items: {id: string, name: string, state: string, arguments: object|null, result: string,
+   *  result_bytes: number}[]}>} */
+  calls(runId) { return this.json("GET", `v1/agent/runs/${enc(runId)}/calls`); }
+
   /** @param {string} runId @returns {Promise<RunInfo>} */
   cancel(runId) { return this.json("POST", `v1/agent/runs/${enc(runId)}/cancel`); }
 
-  /** @param {{limit?: number, cursor?: string}} [part] */
-  conversations({ limit, cursor } = {}) { return this.json("GET", "v1/agent/conversations", { query: { limit, cursor } }); }
+  /** What the user thinks of the answer of a run; it takes the place of what they thought before.
+   *  @param {string} runId @param {{score: 1|-1, comment?: string, tags?: string[]}} feedback @returns {Promise<Feedback>} */
+  giveFeedback(runId, { score, comment, tags }) {
+    return this.json("POST", `v1/agent/runs/${enc(runId)}/feedback`, { body: { score, comment: comment || undefined, tags } });
+  }
+
+  /** @param {string} runId */
+  takeFeedbackBack(runId) { return this.json("DELETE", `v1/agent/runs/${enc(runId)}/feedback`); }
+
+  /** Pinned ones first, then newest change first; archived ones alone, or not at all.
+   *  @param {{archived?: boolean, pinned?: boolean, limit?: number, cursor?: string}} [part] */
+  conversations({ archived, pinned, limit, cursor } = {}) {
+    return this.json("GET", "v1/agent/conversations", { query: { archived, pinned, limit, cursor } });
+  }
+
+  /** Conversations by the words of their titles and messages; texts come in pieces, of which those with `hit` were looked for.
+   *  @param {{q: string, limit?: number, cursor?: string, signal?: AbortSignal}} what */
+  search({ q, limit, cursor, signal }) { return this.json("GET", "v1/agent/search", { query: { q, limit, cursor }, signal }); }
+
+  /** Tokens and cost, by day, month or conversation, in days of UTC such as 2026-11-22.
+   *  @param {{of?: "user"|"tenant", by?: "day"|"month"|"conversation", from?: string, to?: string}} [which] */
+  usage({ of, by, from, to } = {}) { return this.json("GET", "v1/agent/usage", { query: { of, by, from, to } }); }
 
   /** The newest messages, or with the `next_cursor` of a part those before it. @param {string} id
-   *  @param {{limit?: number, cursor?: string}} [part] */
-  conversation(id, { limit, cursor } = {}) {
-    return this.json("GET", `v1/agent/conversations/${enc(id)}`, { query: { limit, cursor } });
+   *  `branch` is the run that another branch than the newest ends with. @param {{limit?: number, cursor?: string, branch?: string}} [part] */
+  conversation(id, { limit, cursor, branch } = {}) {
+    return this.json("GET", `v1/agent/conversations/${enc(id)}`, { query: { limit, cursor, branch } });
   }
 
   /** @param {string} id @param {string} title */
-  renameConversation(id, title) { return this.json("PATCH", `v1/agent/conversations/${enc(id)}`, { body: { title } }); }
+  renameConversation(id, title) { return this.changeConversation(id, { title }); }
+
+  /** @param {string} id @param {{title?: string, pinned?: boolean, archived?: boolean}} changes */
+  changeConversation(id, changes) { return this.json("PATCH", `v1/agent/conversations/${enc(id)}`, { body: changes }); }
 
   /** @param {string} id */
   deleteConversation(id) { return this.json("DELETE", `v1/agent/conversations/${enc(id)}`); }
 
-  /** @param {string} id */
-  exportConversation(id) { return this.json("GET", `v1/agent/conversations/${enc(id)}/export`); }
+  /** All of it; as "markdown" or "text" what its user sees of it, in a string. @param {string} id
+   *  @param {{format?: "json"|"markdown"|"text"}} [how] */
+  async exportConversation(id, { format = "json" } = {}) {
+    const path = `v1/agent/conversations/${enc(id)}/export`;
+    if (format === "json") return this.json("GET", path);
+    const response = await this.request("GET", path, { query: { format }, timeoutMs: JSON_MS });
+    return within(JSON_MS, response.text().catch((cause) => { throw lost(cause); }));
+  }
 
   /** @param {string} id @param {{limit?: number, cursor?: string}} [part] */
   trail(id, { limit, cursor } = {}) {
     return this.json("GET", `v1/agent/conversations/${enc(id)}/trail`, { query: { limit, cursor } });
   }
+
+  /** Keeps a file, which messages name by its id from then on. @param {Blob} file @param {{name?: string, signal?: AbortSignal,
+   *  fetch?: typeof globalThis.fetch}} [how] `fetch` sends it in another way, as one that tells how much has gone.
+   *  @returns {Promise<KeptFile>} */
+  async uploadFile(file, { name = file.name, signal, fetch } = {}) {
+    const response = await this.request("POST", "v1/agent/files", { body: file, query: { name }, signal, timeoutMs: UPLOAD_MS, fetch });
+    return within(JSON_MS, response.json().catch((cause) => { throw lost(cause); }));
+  }
+
+  /** The user's files, the newest first. @param {{limit?: number, after?: string}} [part] */
+  files({ limit, after } = {}) { return this.json("GET", "v1/agent/files", { query: { limit, after } }); }
+
+  /** What is known of a file. @param {string} id @returns {Promise<KeptFile>} */
+  file(id) { return this.json("GET", `v1/agent/files/${enc(id)}`); }
+
+  /** A file's bytes. @param {string} id @param {{signal?: AbortSignal}} [options] @returns {Promise<Blob>} */
+  async fileContent(id, { signal } = {}) {
+    const response = await this.request("GET", `v1/agent/files/${enc(id)}/content`, { signal });
+    return response.blob().catch((cause) => { throw lost(cause); });
+  }
+
+  /** @param {string} id */
+  deleteFile(id) { return this.json("DELETE", `v1/agent/files/${enc(id)}`); }
 
   /** What has changed in the workspace since it was last approved. 404 without a workspace. @param {string} id
    *  @returns {Promise<Changes>} */
@@ -320,25 +380,26 @@ export class Switchboard {
     return within(JSON_MS, response.json().catch((cause) => { throw lost(cause); }));
   }
 
-  /** A response that is good; everything else is a [SwitchboardError]. `timeoutMs` is for the head of the response alone:
-   *  its user may take their time to find a token. */
-  async request(method, path, { body, query = {}, headers = {}, signal, timeoutMs = this.retry.idleMs } = {}) {
+  /** A response that is good; everything else is a [SwitchboardError]. A `Blob` is sent as it is, anything else as JSON. `timeoutMs`
+   *  is for the head of the response alone: its user may take their time to find a token. */
+  async request(method, path, { body, query = {}, headers = {}, signal, timeoutMs = this.retry.idleMs, fetch = this.fetch } = {}) {
     const url = new URL(path, this.baseUrl);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
     }
+    const isBytes = body instanceof Blob;
     let token;
     const send = async (why) => {
       token = await this.getToken(why);
       const sent = { ...headers };
       if (token) sent.authorization = `Bearer ${token}`;
-      if (body !== undefined) sent["content-type"] = "application/json";
+      if (body !== undefined) sent["content-type"] = isBytes ? body.type || "application/octet-stream" : "application/json";
       const late = new AbortController();
-      const response = await within(timeoutMs, this.fetch(url, {
+      const response = await within(timeoutMs, fetch(url, {
         method, headers: sent, signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal, cache: "no-store", credentials: "omit",
         // A token is for this server alone.
         redirect: "error",
-        body: body === undefined ? undefined : JSON.stringify(body),
+        body: body === undefined || isBytes ? body : JSON.stringify(body),
       }).catch((cause) => { throw signal?.aborted && signal.reason?.name !== "TimeoutError" ? cause : lost(cause); }), () => late.abort());
       return response.ok ? response : Promise.reject(await problem(response));
     };
@@ -588,6 +649,9 @@ const LIVE = ["queued", "running"];
 
 /** The longest that a JSON document may take: for the head of its response, and for the rest. */
 const JSON_MS = 30_000;
+
+/** The longest that a file may take to be sent. */
+const UPLOAD_MS = 900_000;
 
 /** How long a run that is to be stopped is waited for, each time, until its name is known; and how often it is asked for again. */
 const HURRY_MS = 3_000;

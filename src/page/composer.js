@@ -1,42 +1,68 @@
 // Where the user writes: the text, who is asked, what they see of the screen, and send or stop.
 
-import { contextOf, contextWords, editContext } from "./context.js";
-import { announce, h, hasKeyboard, icon } from "./dom.js";
+import { contextOf, contextWords } from "./context.js";
+import { announce, h, hasKeyboard, icon, iconButton } from "./dom.js";
+import { Givers } from "./givers.js";
 import { toolName } from "./format.js";
+import { againButton, later } from "./later.js";
+import { forget, keep, recall, recalled } from "./tab.js";
+import { t } from "./texts.js";
 
 const DRAFT = "switchboard.draft";
 const LAST = "switchboard.profile";
+const FILES = "switchboard.files";
+
+const load = () => import("./attachments.js");
 
 /** The highest that the text grows, in pixels. */
 const HIGHEST = 260;
 
-/** Dispatches `send` (detail: text), `stop`, `edit-last` and `profile`. */
+/** Dispatches `send` (detail: `{text, files}`), also while an answer is being written, `stop`, `edit-last` and `profile`. */
 class Composer extends HTMLElement {
   #area = h("textarea", {
-    id: "message", rows: 1, placeholder: "Write a message", "aria-label": "Message", autocomplete: "off", enterkeyhint: "send",
-    "aria-keyshortcuts": "Enter",
+    id: "message", rows: 1, placeholder: t("Write a message"), "aria-label": t("Message"), autocomplete: "off", enterkeyhint: "send",
+    "aria-keyshortcuts": "Enter", "aria-describedby": "message-problem",
   });
-  #who = h("select", { class: "pick", "aria-label": "Assistant" });
-  #model = h("select", { class: "pick", "aria-label": "Model", hidden: true });
+  #who = h("select", { class: "pick", "aria-label": t("Assistant") });
+  #model = h("select", { class: "pick", "aria-label": t("Model"), hidden: true });
   #screen = h("button", { type: "button", class: "pick" });
   #send = h("button", { type: "submit", class: "send" });
+  #problem = h("p", { class: "field-error", role: "alert", id: "message-problem" });
+  #queued = h("div", { class: "queued", role: "status", hidden: true });
+  #held = h("div", { class: "queued", role: "status", hidden: true });
+  /** @type {import("./attachments.js").Attachments|null} The files of the message, where there have been some. */
+  #chips = null;
+  #loading = null;
+  /** Files of the message that are kept, and not shown yet: those from before a reload, and those that come while the list is loaded. */
+  #draft = recalled(FILES, []);
+  /** Files of the user that are to be uploaded when there is the list. @type {File[]} */
+  #given = [];
+  #givers = new Givers((files) => this.attach(files), (words) => { this.problem = words; });
+  /** @type {import("./client.js").Switchboard} Keeps the files. */
+  client = null;
   #profiles = [];
   #running = false;
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
     this.append(h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.#submit(); } },
-      this.#area,
-      h("div", { class: "composer-bar" }, this.#who, this.#screen, this.#model, h("span", { class: "spring" }), this.#send)));
-    this.#area.addEventListener("input", () => this.#typed());
+      this.#queued, this.#held, this.#area, this.#problem,
+      h("div", { class: "composer-bar" }, this.#givers.button, this.#givers.input, this.#who, this.#screen, this.#model, h("span", { class: "spring" }), this.#send)));
+    this.#area.addEventListener("input", () => {
+      // Who goes on writing is not done.
+      this.wait(false);
+      this.problem = "";
+      this.#typed();
+    });
     this.#area.addEventListener("keydown", (event) => this.#key(event));
     this.#who.addEventListener("change", () => {
-      store(LAST, this.#who.value);
+      keep(LAST, this.#who.value);
       this.#picked();
       this.#dispatch("profile");
     });
-    this.#screen.addEventListener("click", async () => { if (await editContext(this.profile)) this.#picked(); });
-    this.text = stored(DRAFT);
+    this.#screen.addEventListener("click", () => this.#edit());
+    this.text = recall(DRAFT) ?? "";
+    this.#givers.listen();
     this.#picked();
     this.running = false;
   }
@@ -50,9 +76,13 @@ class Composer extends HTMLElement {
     const easy = ({ starters, context }) => (starters?.length ?? 0) + (context ? 1 : 0);
     const [first] = [...profiles].sort((a, b) => easy(b) - easy(a));
     this.#who.value = first?.context_type ?? "";
-    this.pick(stored(LAST));
+    this.pick(recall(LAST));
     this.#picked();
+    // Whose token counts is known by now.
+    if (this.#draft.length > 0) this.#arrive();
   }
+
+  get profiles() { return this.#profiles; }
 
   get profile() { return this.#profiles.find((profile) => profile.context_type === this.#who.value); }
 
@@ -78,15 +108,108 @@ class Composer extends HTMLElement {
   /** Whether an answer is being written: the button then stops it. */
   set running(running) {
     this.#running = running;
-    const label = running ? "Stop" : "Send";
+    const label = running ? t("Stop") : t("Send");
     this.#send.replaceChildren(icon(running ? "stop" : "send"));
     this.#send.setAttribute("aria-label", label);
-    this.#send.title = running ? "Stop (Escape)" : "Send (Enter)";
+    this.#send.title = running ? t("Stop (Escape)") : t("Send (Enter)");
     this.#send.classList.toggle("stops", running);
     this.#typed();
   }
 
   get running() { return this.#running; }
+
+  /** Says what is wrong with what is written; "" for nothing. It goes when the user changes that. */
+  set problem(words) {
+    this.#problem.textContent = words;
+    this.#area.setAttribute("aria-invalid", String(words !== ""));
+  }
+
+  /** Files of the user are kept for the message. @param {File[]} files */
+  async attach(files) {
+    this.#given.push(...files);
+    await this.#arrive();
+    this.focus();
+  }
+
+  /** What was not sent is the user's again. It stands before what they have begun to write since. @param {string} text
+   *  @param {import("./client.js").KeptFile[]} [files] @param {string|Error} [why] What is wrong with it. */
+  async giveBack(text, files = [], why = "") {
+    this.wait(false);
+    this.#draft.push(...files);
+    this.text = [text, this.text].filter(Boolean).join("\n\n");
+    this.focus();
+    if (files.length > 0 && !await this.#arrive()) return;
+    if (why) this.problem = typeof why === "string" ? why : await this.#chips?.wrong(why) ?? why.message;
+  }
+
+  /** What was written is sent. */
+  clear() {
+    this.#chips?.clear();
+    this.problem = "";
+    this.text = "";
+  }
+
+  /** Whether the message is sent as soon as its files are kept. */
+  wait(waits) {
+    if (waits === !this.#held.hidden) return;
+    if (waits) announce(t("Sent when the files are uploaded."));
+    this.#held.hidden = !waits;
+    this.#held.replaceChildren(...(waits ? [
+      h("span", { class: "queued-text" }, t("Sent when the files are uploaded.")), iconButton("cross", t("Do not send it"), () => {
+        this.wait(false);
+        this.#area.focus();
+      }),
+    ] : []));
+  }
+
+  /** What has come is shown, and uploaded. It belongs to the message from now on, also while the list is loaded. @returns {Promise<boolean>} Whether
+   *  it is shown. */
+  async #arrive() {
+    this.#attached();
+    try {
+      await this.#attachments();
+    } catch ({ message }) {
+      this.wait(false);
+      this.problem = message;
+      this.#problem.append(" ", againButton(load, () => {
+        this.problem = "";
+        this.#area.focus();
+        this.#arrive();
+      }));
+      return false;
+    }
+    this.#chips.bring(this.#draft.splice(0));
+    this.#chips.add(this.#given.splice(0));
+    return true;
+  }
+
+  /** The list of files: most messages have none, and it is loaded for the first. */
+  #attachments() {
+    this.#loading ??= later(load).then(async ({ attachments, ready }) => {
+      await ready;
+      this.#chips = attachments(this.client);
+      this.#area.before(this.#chips);
+      this.#chips.addEventListener("change", () => this.#attached());
+      this.#chips.addEventListener("touch", () => { this.problem = ""; });
+      this.#chips.addEventListener("leave", () => this.#area.focus());
+      this.#chips.addEventListener("off", () => { this.#givers.button.hidden = true; });
+    }).catch((error) => {
+      this.#loading = null;
+      throw error;
+    });
+    return this.#loading;
+  }
+
+  #attached() {
+    // What is beside the bytes is what they are found by.
+    const files = [...this.#chips?.kept ?? [], ...this.#draft].map(({ blob, ...file }) => file);
+    if (files.length > 0) keep(FILES, JSON.stringify(files));
+    else forget(FILES);
+    this.#typed();
+    if (this.#held.hidden || this.#isPending) return;
+    this.wait(false);
+    this.#say();
+  }
 
   focus() {
     if (hasKeyboard()) this.#area.focus({ preventScroll: true });
@@ -94,17 +217,43 @@ class Composer extends HTMLElement {
 
   #submit() {
     if (this.#running) { this.#dispatch("stop"); return; }
-    const text = this.#area.value.trim();
-    if (text === "") return;
-    this.#dispatch("send", text);
+    this.#say();
   }
+
+  #say() {
+    const text = this.#area.value.trim();
+    if (this.#isEmpty) return;
+    // Where they could not be loaded they are asked for once more.
+    if (this.#isUnshown) this.#arrive();
+    if (this.#chips?.hasFailed) {
+      this.problem = t("A file could not be attached. Remove it, or try it again.");
+    } else if (this.#isPending) {
+      this.wait(true);
+    } else {
+      this.#dispatch("send", { text, files: this.#chips?.kept ?? [] });
+    }
+  }
+
+  /** What is said when the answer is over; "" for nothing. */
+  set queued(text) {
+    this.#queued.hidden = text === "";
+    this.#queued.replaceChildren(...(text === "" ? [] : [
+      h("span", { class: "queued-label" }, t("Sent when the answer is over:")), h("span", { class: "queued-text" }, text),
+      iconButton("cross", t("Do not send it"), () => this.#dispatch("unqueue")),
+    ]));
+  }
+
+  get #isUnshown() { return this.#draft.length > 0 || this.#given.length > 0; }
+
+  get #isEmpty() { return this.#area.value.trim() === "" && !this.#isUnshown && !this.#chips?.count; }
+
+  get #isPending() { return this.#isUnshown || Boolean(this.#chips?.isPending); }
 
   #key(event) {
     if (event.isComposing) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      if (this.#running) announce("An answer is being written. Escape stops it.");
-      else this.#submit();
+      this.#say();
     } else if (event.key === "ArrowUp" && this.#area.value === "" && !this.#running) {
       event.preventDefault();
       this.#dispatch("edit-last");
@@ -114,22 +263,31 @@ class Composer extends HTMLElement {
   #typed() {
     this.#area.style.height = "auto";
     this.#area.style.height = `${Math.min(this.#area.scrollHeight, HIGHEST)}px`;
-    this.#send.disabled = !this.#running && this.#area.value.trim() === "";
-    store(DRAFT, this.#area.value);
+    this.#send.disabled = !this.#running && this.#isEmpty;
+    keep(DRAFT, this.#area.value);
+  }
+
+  async #edit() {
+    try {
+      const { editContext } = await import("./context-edit.js");
+      if (await editContext(this.profile)) this.#picked();
+    } catch {
+      this.problem = t("The server cannot be reached.");
+    }
   }
 
   #picked() {
     const profile = this.profile;
     const models = Array.isArray(profile?.models) ? profile.models : [];
-    this.#model.replaceChildren(h("option", { value: "" }, "Usual model"),
+    this.#model.replaceChildren(h("option", { value: "" }, t("Usual model")),
       ...models.map((name) => h("option", { value: name }, name)));
     this.#model.hidden = models.length === 0;
     this.#who.hidden = this.#profiles.length < 2;
     this.#screen.hidden = profile === undefined;
-    const words = contextWords(contextOf(profile));
+    const words = contextWords(profile);
     this.#screen.replaceChildren(icon("screen"), h("span", {}, words));
-    this.#screen.setAttribute("aria-label", `What the assistant sees of your screen: ${words}. Change it`);
-    this.#screen.title = "What the assistant sees of your screen";
+    this.#screen.setAttribute("aria-label", t("What the assistant sees of your screen: {0}. Change it", words));
+    this.#screen.title = t("What the assistant sees of your screen");
   }
 
   #dispatch(name, detail) {
@@ -140,15 +298,6 @@ class Composer extends HTMLElement {
 /** What people call a profile. @param {any} profile */
 export function titleOf({ title, context_type: type }) {
   return title && title !== type ? title : toolName(type);
-}
-
-/** What outlives a reload: a text that was not sent yet, and who was asked last. */
-function stored(key) {
-  try { return sessionStorage.getItem(key) ?? ""; } catch { return ""; }
-}
-
-function store(key, text) {
-  try { sessionStorage.setItem(key, text); } catch { /* Storage is switched off. */ }
 }
 
 customElements.define("sb-composer", Composer);

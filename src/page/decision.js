@@ -1,6 +1,8 @@
 // The part that previews and approvals share: a comment, two buttons, and what became of the decision.
 
 import { freshId, h } from './drawing.js';
+import { inWords } from './errors.js';
+import { t } from './texts.js';
 
 /** The longest comment: 4096 bytes are taken, and a character has up to four. */
 const COMMENT_CHARS = 1_000;
@@ -12,14 +14,14 @@ const COMMENT_CHARS = 1_000;
  */
 export function decision(host, words, ended) {
   const id = freshId('comment');
-  const comment = h('textarea', { id, rows: '2', maxlength: COMMENT_CHARS, placeholder: 'Optional' });
+  const comment = h('textarea', { id, rows: '2', maxlength: COMMENT_CHARS, placeholder: t('Optional') });
   const button = (verdict, label, name) => h('button', { type: 'button', class: name, 'data-decision': verdict, onclick: () => send(verdict) }, label);
   const yes = button(words.yes, words.yesLabel, 'sb-yes');
   const no = button(words.no, words.noLabel, 'sb-no');
-  const again = words.again && h('button', { type: 'button', class: 'sb-yes', hidden: true, onclick: () => words.again() }, 'Ask the assistant again');
+  const again = words.again && h('button', { type: 'button', class: 'sb-yes', hidden: true, onclick: () => words.again() }, t('Ask the assistant again'));
   const said = h('p', { class: 'sb-said', role: 'status' });
   // Folded, so that the buttons are in view.
-  const note = h('details', { class: 'sb-comment' }, h('summary', null, 'Add a comment'), h('label', { for: id }, 'Comment'), comment);
+  const note = h('details', { class: 'sb-comment' }, h('summary', null, t('Add a comment')), h('label', { for: id }, t('Comment')), comment);
   note.addEventListener('toggle', () => { if (note.open) comment.focus(); });
   const form = h('div', { class: 'sb-form' }, note, h('div', { class: 'sb-buttons' }, yes, again || null, no));
   const element = h('div', { class: 'sb-decision' }, form, said);
@@ -43,7 +45,7 @@ export function decision(host, words, ended) {
     for (const control of [yes, no, comment]) control.disabled = !isOpen;
     yes.hidden = isStale;
     if (again) again.hidden = !isStale;
-    const own = next === 'deciding' ? 'One moment …' : next === 'failed' ? 'That did not work. You can try again.' : (ended[next] ?? '');
+    const own = next === 'deciding' ? t('One moment …') : next === 'failed' ? t('That did not work. You can try again.') : (ended[next] ?? '');
     said.textContent = [own, message].filter(Boolean).join(' ');
     element.dataset.state = next;
     // Where there are no words yet, they come at once.
@@ -62,13 +64,14 @@ export function decision(host, words, ended) {
 
 /** What became of a decision that was not taken: `{state, message}` of what it was about. @param {any} error */
 export function undecided(error) {
-  const { status, code, message } = error;
+  const { status, code } = error;
+  const message = inWords(code, error.message);
   if (code === 'conversation_busy' || code === 'digest_mismatch') return { state: 'waiting', message };
   if (code === 'preview_stale') return { state: 'stale', message: '' };
-  if (code === 'preview_superseded') return { state: 'ended', message: 'A newer proposal has taken its place.' };
+  if (code === 'preview_superseded') return { state: 'ended', message: t('A newer proposal has taken its place.') };
   if (code === 'save_unconfirmed') return { state: 'waiting', message };
-  if (status === 404) return { state: 'ended', message: 'It does not wait any more.' };
-  if (status === 409) return { state: 'ended', message: 'It was decided elsewhere.' };
+  if (status === 404) return { state: 'ended', message: t('It does not wait any more.') };
+  if (status === 409) return { state: 'ended', message: t('It was decided elsewhere.') };
   if (status === 410) return { state: 'expired', message: '' };
   return { state: error.isTemporary || status >= 500 ? 'failed' : 'waiting', message };
 }

@@ -1,6 +1,7 @@
 // Small questions: the browser's own dialogs keep the focus inside, close with Escape, and give the focus back.
 
 import { h } from "./dom.js";
+import { t } from "./texts.js";
 
 /** Opens a dialog with this content; done when it is closed. `build` gets what closes it with an answer.
  *  @template T @param {string} title @param {(close: (answer: T) => void) => Node[]} build @returns {Promise<T|undefined>} */
@@ -34,7 +35,7 @@ export async function confirm(title, text, action) {
   const agreed = await ask(title, (close) => [
     h("p", {}, text),
     h("div", { class: "dialog-actions" },
-      h("button", { type: "button", class: "button", "data-first": true, onclick: () => close(false) }, "Cancel"),
+      h("button", { type: "button", class: "button", "data-first": true, onclick: () => close(false) }, t("Cancel")),
       h("button", { type: "button", class: "button danger", onclick: () => close(true) }, action)),
   ]);
   return agreed === true;
@@ -47,7 +48,7 @@ export function askText(title, value, { label, action, maxlength }) {
     const form = h("form", { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) close(input.value.trim()); } },
       input,
       h("div", { class: "dialog-actions" },
-        h("button", { type: "button", class: "button", onclick: () => close(undefined) }, "Cancel"),
+        h("button", { type: "button", class: "button", onclick: () => close(undefined) }, t("Cancel")),
         h("button", { type: "submit", class: "button primary" }, action)));
     queueMicrotask(() => input.select());
     return [form];

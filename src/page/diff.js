@@ -1,11 +1,11 @@
 // <sb-diff>: what has changed in a text. One column, or what was beside what is where there is room for both; each line with its
 // number and its sign, the words that differ marked.
 
-import "./look.js";
 import { hunksOf, hunksOfContent, isOneSided, lengthOf, rows, rowsBeside } from "./diff-text.js";
 import { wordsThatDiffer } from "./diff-words.js";
 import { announce, h, iconButton } from "./dom.js";
 import { seenNodes } from "./drawing.js";
+import { t } from "./texts.js";
 
 /** So many lines are drawn at first, and so many at a time when all are asked for. */
 const MOST = 500;
@@ -25,8 +25,8 @@ const COLUMNS = {
 
 const KINDS = {
   same: { sign: " ", words: "" },
-  added: { sign: "+", words: "added" },
-  removed: { sign: "−", words: "removed" },
+  added: { sign: "+", words: t("added") },
+  removed: { sign: "−", words: t("removed") },
 };
 
 const KEY = "switchboard.diff";
@@ -46,7 +46,7 @@ export class Diff extends HTMLElement {
   #mode = "";
   #left = null;
   #table = h("table");
-  #toggle = iconButton("columns", "Side by side", () => choose(!isBeside));
+  #toggle = iconButton("columns", t("Side by side"), () => choose(!isBeside));
   #more = h("button", { type: "button", class: "button small", onclick: () => this.#showAll() });
   #isWhole = false;
   /** Whether a part of a line is left out. */
@@ -92,16 +92,16 @@ export class Diff extends HTMLElement {
   #draw() {
     this.#drawing += 1;
     if (this.#hunks.length === 0) {
-      this.replaceChildren(h("p", { class: "diff-note" }, this.#why || "No line of it has changed."));
+      this.replaceChildren(h("p", { class: "diff-note" }, this.#why || t("No line of it has changed.")));
       return;
     }
     this.#isCut = false;
     this.#left = (this.#mode === "beside" ? rowsBeside : rows)(this.#hunks);
-    this.#table = h("table", { "aria-label": `Changes in ${this.#name}` },
+    this.#table = h("table", { "aria-label": t("Changes in {0}", this.#name) },
       h("colgroup", {}, ...COLUMNS[this.#mode].map((name) => h("col", { class: `diff-${name}` }))));
     this.#add(this.#isWhole ? AT_A_TIME : MOST);
     const hadFocus = this.#toggle.matches(":focus");
-    this.replaceChildren(h("div", { class: "diff-scroll", tabindex: "0", role: "group", "aria-label": `Changes in ${this.#name}` }, this.#table),
+    this.replaceChildren(h("div", { class: "diff-scroll", tabindex: "0", role: "group", "aria-label": t("Changes in {0}", this.#name) }, this.#table),
       h("div", { class: "diff-foot" }, this.#more, this.#toggle));
     if (hadFocus) this.#toggle.focus();
     if (this.#isWhole) this.#goOn();
@@ -125,7 +125,7 @@ export class Diff extends HTMLElement {
       this.#isCut ||= lines.some((line) => line?.text.length > MOST_CHARS);
       body.append(this.#row(row));
     }
-    this.#more.textContent = `Show all (${lengthOf(this.#hunks).toLocaleString()} lines)`;
+    this.#more.textContent = t("Show all ({0} lines)", lengthOf(this.#hunks).toLocaleString());
     this.#more.hidden = this.#isWhole || (this.#left === null && !this.#isCut);
   }
 
@@ -142,7 +142,7 @@ export class Diff extends HTMLElement {
 
   #showAll() {
     this.#isWhole = true;
-    announce("All lines are shown.");
+    announce(t("All lines are shown."));
     this.#draw();
     // The button is gone, and its focus must not be lost with it.
     this.querySelector(".diff-scroll").focus({ preventScroll: true });
@@ -166,7 +166,7 @@ function cells(line, number, isWhole) {
   return [
     numberCell(line, number),
     h("td", { class: `diff-sign diff-${line.kind}`, "aria-label": words || undefined }, sign),
-    h("td", { class: `diff-text diff-${line.kind}` }, ...textNodes(line, isWhole), line.isUnended && h("span", { class: "diff-cut" }, " no line end")),
+    h("td", { class: `diff-text diff-${line.kind}` }, ...textNodes(line, isWhole), line.isUnended && h("span", { class: "diff-cut" }, t(" no line end"))),
   ];
 }
 
@@ -184,7 +184,7 @@ function textNodes(line, isWhole) {
     left -= text.length;
     if (left <= 0) break;
   }
-  if (line.text.length > most) nodes.push(h("span", { class: "diff-cut" }, ` … ${(line.text.length - most).toLocaleString()} more characters`));
+  if (line.text.length > most) nodes.push(h("span", { class: "diff-cut" }, t(" … {0} more characters", (line.text.length - most).toLocaleString())));
   return nodes;
 }
 
@@ -204,7 +204,7 @@ function choose(beside) {
   } catch {
     // Storage is switched off: it holds until the page is loaded again.
   }
-  announce(beside ? "Changes are shown side by side." : "Changes are shown in one column.");
+  announce(beside ? t("Changes are shown side by side.") : t("Changes are shown in one column."));
   for (const diff of shown) diff.fit();
 }
 

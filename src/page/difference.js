@@ -2,6 +2,7 @@
 // Pure: no page, no drawing. The tests run it in Node.
 
 import { brief, isObject } from './drawing.js';
+import { t } from './texts.js';
 
 /** The most single changes that one comparison names. */
 const MAX_CHANGES = 200;
@@ -108,8 +109,8 @@ export function pathText(path) {
 /** One change in words: `title: "old" → "new"`. */
 export function changeText({ path, kind, before, after }) {
   const where = path.length > 0 ? `${pathText(path)}: ` : '';
-  if (kind === 'moved') return `${where}the order changed`;
-  if (kind === 'more') return 'more changes than are listed';
+  if (kind === 'moved') return t('{0}the order changed', where);
+  if (kind === 'more') return t('more changes than are listed');
   if (kind === 'added') return `${where}${value(after)} added`;
   if (kind === 'removed') return `${where}${value(before)} removed`;
   return where + pairText(before, after);

@@ -7,32 +7,34 @@ import { undecided } from "./decision.js";
 import { confirm } from "./dialogs.js";
 import { announce, h, icon } from "./dom.js";
 import { brief } from "./drawing.js";
+import { explained } from "./errors.js";
 import { ago, moment, sentence } from "./format.js";
+import { t } from "./texts.js";
 
 const STATES = {
-  pending_approval: { icon: "inbox", words: "waits for approval" },
-  requested: { icon: "clock", words: "waits for its turn" },
-  running: { icon: null, words: "running" },
-  succeeded: { icon: "check", words: "done", look: "done" },
-  failed: { icon: "cross", words: "failed", look: "failed" },
-  canceled: { icon: "dash", words: "canceled" },
-  unknown: { icon: "unknown", words: "nobody knows whether it took effect" },
+  pending_approval: { icon: "inbox", words: t("waits for approval") },
+  requested: { icon: "clock", words: t("waits for its turn") },
+  running: { icon: null, words: t("running") },
+  succeeded: { icon: "check", words: t("done"), look: "done" },
+  failed: { icon: "cross", words: t("failed"), look: "failed" },
+  canceled: { icon: "dash", words: t("canceled") },
+  unknown: { icon: "unknown", words: t("nobody knows whether it took effect") },
 };
 
-const REASONS = { rejected: "rejected", expired: "nobody approved it in time", caller_gone: "its user was gone before it was sent" };
+const REASONS = { rejected: t("rejected"), expired: t("nobody approved it in time"), caller_gone: t("its user was gone before it was sent") };
 
 /** The last word of its signals' names. */
 const HISTORY = {
-  requested: () => "Requested",
-  approved: () => "Approved",
-  rejected: () => "Rejected",
-  started: ({ attempt }) => `Attempt ${attempt} began`,
-  attempt_failed: ({ attempt, next_attempt_at: next }) => `Attempt ${attempt} failed${next ? `; the next one is at ${moment(next)}` : ""}`,
-  succeeded: () => "Done",
-  failed: () => "Failed",
-  canceled: ({ reason }) => (REASONS[reason] ? `Canceled: ${REASONS[reason]}` : "Canceled"),
-  unknown: () => "Nobody knows whether it took effect",
-  rerun: () => "To be run again",
+  requested: () => t("Requested"),
+  approved: () => t("Approved"),
+  rejected: () => t("Rejected"),
+  started: ({ attempt }) => t("Attempt {0} began", attempt),
+  attempt_failed: ({ attempt, next_attempt_at: next }) => (next ? t("Attempt {0} failed; the next one is at {1}", attempt, moment(next)) : t("Attempt {0} failed", attempt)),
+  succeeded: () => t("Done"),
+  failed: () => t("Failed"),
+  canceled: ({ reason }) => (REASONS[reason] ? t("Canceled: {0}", REASONS[reason]) : t("Canceled")),
+  unknown: () => t("Nobody knows whether it took effect"),
+  rerun: () => t("To be run again"),
 };
 
 const LIVE = ["pending_approval", "requested", "running"];
@@ -144,7 +146,7 @@ class DirectiveRow extends HTMLElement {
     } catch (error) {
       if (error.status === 404) {
         this.#follows = false;
-        this.#say("What becomes of it is not for you to see.");
+        this.#say(t("What becomes of it is not for you to see."));
       }
     }
     const { name, status } = this.#directive;
@@ -173,8 +175,8 @@ class DirectiveRow extends HTMLElement {
       this.wake();
       return true;
     } catch (error) {
-      this.#say(sentence(error.message), true);
-      announce(sentence(error.message));
+      this.#say(sentence(explained(error)), true);
+      announce(sentence(explained(error)));
       if (error.status) await this.#read().catch(() => {});
       this.#changed();
       this.wake();
@@ -199,15 +201,15 @@ class DirectiveRow extends HTMLElement {
 
   async #cancel() {
     const { id, name } = this.#directive;
-    if (!await confirm("Cancel this directive?", `${name} will not be carried out.`, "Cancel it")) return;
+    if (!await confirm(t("Cancel this directive?"), t("{0} will not be carried out.", name), t("Cancel it"))) return;
     await this.#act("canceled", () => this.client.cancelDirective(id)).catch(() => {});
   }
 
   async #rerun() {
     const { id, name, status } = this.#directive;
-    const warning = `Nobody knows whether ${name} took effect. Run again, it may take effect twice.`;
-    if (status === "unknown" && !await confirm("Run it again?", warning, "Run again")) return;
-    await this.#act("it is run again", () => this.client.rerunDirective(id)).catch(() => {});
+    const warning = t("Nobody knows whether {0} took effect. Run again, it may take effect twice.", name);
+    if (status === "unknown" && !await confirm(t("Run it again?"), warning, t("Run again"))) return;
+    await this.#act(t("it is run again"), () => this.client.rerunDirective(id)).catch(() => {});
   }
 
   #say(words, isWrong = false) {
@@ -228,7 +230,7 @@ class DirectiveRow extends HTMLElement {
     this.#summary.replaceChildren(...[
       h("span", { class: "mark" }, drawing === null ? h("span", { class: "spinner", "aria-hidden": "true" }) : icon(drawing)),
       h("span", { class: "directive-name" }, name, about && h("span", { class: "directive-subject" }, ` ${brief(about, 100)}`)),
-      h("span", { class: "tool-state" }, stateOf(directive), attempt > 0 && most > 1 && `, attempt ${attempt} of ${most}`),
+      h("span", { class: "tool-state" }, stateOf(directive), attempt > 0 && most > 1 && t(", attempt {0} of {1}", attempt, most)),
       directive.created_at && time(directive.completed_at ?? directive.started_at ?? directive.created_at),
       outcome !== undefined && outcome !== null && h("span", { class: "directive-outcome" }, brief(outcome, IN_ROW)),
       this.#note,
@@ -248,14 +250,14 @@ class DirectiveRow extends HTMLElement {
     const wasOpen = this.#folded.open;
     const button = (label, kind, act) => h("button", { type: "button", class: `button small ${kind}`, onclick: act }, label);
     const buttons = [
-      status === "pending_approval" || status === "requested" ? (this.#isOwn || this.access === "operator") && button("Cancel", "danger", () => this.#cancel()) : false,
-      (status === "failed" || status === "unknown") && runsAs === "service" && this.access === "operator" && button("Run again", "", () => this.#rerun()),
+      status === "pending_approval" || status === "requested" ? (this.#isOwn || this.access === "operator") && button(t("Cancel"), "danger", () => this.#cancel()) : false,
+      (status === "failed" || status === "unknown") && runsAs === "service" && this.access === "operator" && button(t("Run again"), "", () => this.#rerun()),
     ].filter(Boolean);
     const asks = status === "pending_approval" && this.#mayDecide && document.createElement("sb-approval");
     const element = (type, data) => Object.assign(document.createElement("sb-payload"), { payload: { type, data } });
     this.#body.replaceChildren(...[
-      asks || element("What is sent", payload),
-      result !== null && status === "succeeded" && element("Result", result),
+      asks || element(t("What is sent"), payload),
+      result !== null && status === "succeeded" && element(t("Result"), result),
       facts(directive),
       h("section", { class: "directive-history" }),
       buttons.length > 0 && h("div", { class: "directive-buttons" }, ...buttons),
@@ -279,7 +281,7 @@ class DirectiveRow extends HTMLElement {
   #toggled() {
     if (!this.#folded.open) return;
     if (this.#isWhole) this.#readHistory();
-    else this.#read().catch((error) => this.#say(sentence(error.message), true));
+    else this.#read().catch((error) => this.#say(sentence(explained(error)), true));
   }
 
   async #readHistory() {
@@ -287,31 +289,31 @@ class DirectiveRow extends HTMLElement {
     const of = this.access === "own" ? undefined : "tenant";
     try {
       const { items } = await this.client.signals({ causationId: this.#directive.id, order: "asc", of, limit: 500 });
-      place.replaceChildren(h("h4", {}, "History"), items.length === 0 ? h("p", {}, "Nothing that you may see.")
+      place.replaceChildren(h("h4", {}, t("History")), items.length === 0 ? h("p", {}, t("Nothing that you may see."))
         : h("ol", {}, ...items.map((signal) => step(signal, this.#directive))));
     } catch (error) {
-      place.replaceChildren(h("p", {}, `Its history could not be read: ${error.message}`));
+      place.replaceChildren(h("p", {}, t("Its history could not be read: {0}", explained(error))));
     }
   }
 }
 
 /** How it stands, in words. */
 function stateOf({ status, reason, scheduled_at: due, attempt, approval }) {
-  if (status === "pending_approval" && approval?.needs === "role") return `waits for approval by the role “${brief(approval.role, 60)}”`;
+  if (status === "pending_approval" && approval?.needs === "role") return t("waits for approval by the role “{0}”", brief(approval.role, 60));
   if (status === "requested" && Date.parse(due) > Date.now() + SOON_MS) return `${attempt > 0 ? "runs again at" : "runs at"} ${moment(due)}`;
   return (status === "canceled" && REASONS[reason]) || (STATES[status]?.words ?? status);
 }
 
 function facts({ id, requested_by: by, requested_roles: roles = [], created_at: at, scheduled_at: due, approval, reason, attempt, max_attempts: most, error }) {
-  const who = approval?.needs === "role" ? `by somebody with the role “${approval.role}”` : "by its requester";
+  const who = approval?.needs === "role" ? t("by somebody with the role “{0}”", approval.role) : t("by its requester");
   const rows = [
-    ["Requested", `by ${by.id}${roles.length > 0 ? ` (${roles.join(", ")})` : ""}, ${moment(at)}`],
-    Date.parse(due) > Date.parse(at) && ["Not before", moment(due)],
-    approval && [reason === "rejected" ? "Rejected" : "Approval", approval.decided_by ? `by ${approval.decided_by}, ${moment(approval.decided_at)}` : who],
-    approval?.comment && ["Comment", approval.comment],
-    ["Attempts", `${attempt} of ${most}`],
-    error && ["Error", error.message.length > IN_ROW ? `${error.message} (${error.code})` : error.code],
-    ["Id", id],
+    [t("Requested"), `by ${by.id}${roles.length > 0 ? ` (${roles.join(", ")})` : ""}, ${moment(at)}`],
+    Date.parse(due) > Date.parse(at) && [t("Not before"), moment(due)],
+    approval && [reason === "rejected" ? t("Rejected") : t("Approval"), approval.decided_by ? `by ${approval.decided_by}, ${moment(approval.decided_at)}` : who],
+    approval?.comment && [t("Comment"), approval.comment],
+    [t("Attempts"), t("{0} of {1}", attempt, most)],
+    error && [t("Error"), error.message.length > IN_ROW ? `${error.message} (${error.code})` : error.code],
+    [t("Id"), id],
   ];
   return h("dl", { class: "sb-arguments" }, ...rows.filter(Boolean).flatMap(([name, words]) => [h("dt", {}, name), h("dd", {}, brief(words, 4_000))]));
 }
@@ -321,7 +323,7 @@ function step({ name, payload, occurred_at: at, actor, subject }, { requested_by
   const [, own] = /^directive\.(\w+)$/.exec(name) ?? [];
   const words = HISTORY[own]?.(payload) ?? `${name}${subject ? ` ${subject.type} ${subject.id}` : ""}`;
   return h("li", {}, h("time", { datetime: at }, moment(at)), " ", brief(words, 300),
-    actor && actor.id !== requester.id && ` by ${brief(actor.id, 100)}`,
+    actor && actor.id !== requester.id && t(" by {0}", brief(actor.id, 100)),
     payload.error?.message && " ", payload.error?.message && h("span", { class: "directive-outcome" }, brief(payload.error.message, 1_000)));
 }
 

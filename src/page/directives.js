@@ -1,13 +1,16 @@
 // The list of directives: what runs, waits and failed.
 
 import "./directive.js";
+import { choice } from "./choice.js";
 import { announce, h, iconButton } from "./dom.js";
+import { explained } from "./errors.js";
+import { t } from "./texts.js";
 
 const PART = 20;
 
 /** What is shown of them, and the states that it has. */
-const GROUPS = [["All", [""]], ["Running", ["running"]], ["Waiting", ["pending_approval", "requested"]], ["Failed", ["failed", "unknown"]]];
-const WHOSE = [["Mine", "own"], ["Everyone’s", "tenant"]];
+const GROUPS = [[t("All"), [""]], [t("Running"), ["running"]], [t("Waiting"), ["pending_approval", "requested"]], [t("Failed"), ["failed", "unknown"]]];
+const WHOSE = [[t("Mine"), "own"], [t("Everyone’s"), "tenant"]];
 
 /** Directives of some states, newest first, in parts: the server lists those of one state. */
 class Parts {
@@ -48,10 +51,10 @@ class DirectiveList extends HTMLElement {
   #of = "own";
   #access = "own";
   #parts = null;
-  #whose = choice("Whose", WHOSE, (of) => { this.#of = of; this.read(); });
+  #whose = choice(t("Whose"), WHOSE, (of) => { this.#of = of; this.read(); });
   #list = h("ul", { class: "directive-list" });
   #note = h("p", { class: "directive-note", role: "status" });
-  #more = h("button", { type: "button", class: "button small more", hidden: true, onclick: () => this.#show(this.#parts) }, "More");
+  #more = h("button", { type: "button", class: "button small more", hidden: true, onclick: () => this.#show(this.#parts) }, t("More"));
   /** @type {import("./client.js").Switchboard} */
   client = null;
   /** The caller's id. */
@@ -59,10 +62,10 @@ class DirectiveList extends HTMLElement {
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
-    const heading = h("h2", { tabindex: "-1" }, "Directives");
-    this.append(h("div", { class: "directive-head" }, heading, iconButton("retry", "Read again", () => this.read())),
-      h("p", {}, "Commands that outlive their conversation: what runs, waits, failed and is done."),
-      h("div", { class: "directive-filters" }, choice("State", GROUPS, (states) => { this.#states = states; this.read(); }), this.#whose),
+    const heading = h("h2", { tabindex: "-1" }, t("Directives"));
+    this.append(h("div", { class: "directive-head" }, heading, iconButton("retry", t("Read again"), () => this.read())),
+      h("p", {}, t("Commands that outlive their conversation: what runs, waits, failed and is done.")),
+      h("div", { class: "directive-filters" }, choice(t("State"), GROUPS, (states) => { this.#states = states; this.read(); }), this.#whose),
       this.#list, this.#note, this.#more);
     this.#whose.hidden = true;
     this.#begin();
@@ -98,11 +101,11 @@ class DirectiveList extends HTMLElement {
       const rows = found.map((directive) => this.#row(directive));
       this.#list.append(...rows);
       this.#more.hidden = !parts.hasMore;
-      if (this.#list.childElementCount === 0) this.#note.textContent = "There are none.";
-      else announce(`${this.#list.childElementCount} directives are shown.`);
+      if (this.#list.childElementCount === 0) this.#note.textContent = t("There are none.");
+      else announce(t("{0} directives are shown.", this.#list.childElementCount));
       if (hadFocus) rows[0]?.querySelector("summary").focus();
     } catch (error) {
-      if (parts === this.#parts) this.#note.textContent = `They could not be read: ${error.message}`;
+      if (parts === this.#parts) this.#note.textContent = t("They could not be read: {0}", explained(error));
     } finally {
       this.#more.disabled = false;
     }
@@ -115,17 +118,6 @@ class DirectiveList extends HTMLElement {
     row.follow();
     return h("li", {}, row);
   }
-}
-
-/** Buttons of which one is pressed. */
-function choice(label, choices, choose) {
-  const buttons = choices.map(([words, value], at) => h("button", {
-    type: "button", class: "chip", "aria-pressed": String(at === 0), onclick: ({ currentTarget }) => {
-      for (const button of buttons) button.setAttribute("aria-pressed", button === currentTarget);
-      choose(value);
-    },
-  }, words));
-  return h("div", { class: "directive-choice", role: "group", "aria-label": label }, ...buttons);
 }
 
 customElements.define("sb-directives", DirectiveList);

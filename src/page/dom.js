@@ -1,5 +1,7 @@
 // Elements without markup: everything that a model, a backend or a user says becomes text, never HTML.
 
+import { t } from './texts.js';
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Drawn on a 24 by 24 grid with a pen of 1.75. */
@@ -30,6 +32,14 @@ const ICONS = {
   columns: "M4 5h16v14H4zM12 5v14",
   changes: "M6 3.5h8l4 4v13H6zM12 9v5M9.5 11.5h5M9.5 17h5",
   back: "M4 12a8 8 0 1 0 2.6-5.9M4 4.5V9h4.5M12 8v4.5l3 1.5",
+  more: "M5 12h.1M12 12h.1M19 12h.1",
+  pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v5",
+  archive: "M4 5h16v4H4zM5.5 9v10h13V9M10 13h4",
+  chart: "M4 20h16M7 16v-5M12 16V6M17 16v-8",
+  thumbUp: "M7 11v9H4v-9zM7 11l4-7a2 2 0 0 1 2 2.4L12.4 10H18a2 2 0 0 1 2 2.4l-1.2 6A2 2 0 0 1 16.8 20H7",
+  thumbDown: "M7 13V4H4v9zM7 13l4 7a2 2 0 0 0 2-2.4L12.4 14H18a2 2 0 0 0 2-2.4l-1.2-6A2 2 0 0 0 16.8 4H7",
+  clip: "M19.5 11.5l-8 8a4.9 4.9 0 0 1-7-7l8.4-8.4a3.3 3.3 0 0 1 4.7 4.7l-8.3 8.3a1.7 1.7 0 0 1-2.4-2.4l7.6-7.6",
+  file: "M6 3.5h8l4 4v13H6zM13.5 4v4H18",
   out: "M14 4h5v16h-5M4 12h11M11 8l4 4-4 4",
 };
 
@@ -65,6 +75,12 @@ export function icon(name) {
   return svg;
 }
 
+/** Whether a link leads to what is open. @param {HTMLElement} link @param {boolean} isCurrent */
+export function markCurrent(link, isCurrent) {
+  if (isCurrent) link.setAttribute("aria-current", "page");
+  else link.removeAttribute("aria-current");
+}
+
 /** A button with a drawing; `label` is what it is called. */
 export function iconButton(name, label, onclick, props = {}) {
   return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...props }, icon(name));
@@ -85,6 +101,23 @@ export function hasKeyboard() {
   return matchMedia("(pointer: fine)").matches;
 }
 
+/** What belongs to the page and not to what is said: nobody wants a copy of it. */
+const NOT_SAID = "button, .visually-hidden, .sb-code-head, .sb-host, .tools, .thought, .suggestions, .ending, sb-files, [hidden]";
+
+/** Puts a text into the clipboard, and beside it what is seen, for programs that take that; `false` where it cannot be done. */
+async function copySeen(text, element) {
+  if (!navigator.clipboard?.write || typeof ClipboardItem !== "function") return false;
+  try {
+    const said = element.cloneNode(true);
+    for (const other of said.querySelectorAll(NOT_SAID)) other.remove();
+    const blob = (type, words) => new Blob([words], { type });
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob("text/plain", text), "text/html": blob("text/html", said.innerHTML) })]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Puts text into the clipboard; `false` where the browser does not let us. */
 export async function copy(text) {
   try {
@@ -103,12 +136,13 @@ export async function copy(text) {
   }
 }
 
-/** A button that copies what `text` gives and says that it did. */
-export function copyButton(label, text) {
+/** A button that copies a text, and where `seen` gives an element, also what is seen of that. @param {string} label
+ *  @param {() => string} text @param {() => HTMLElement} [seen] */
+export function copyButton(label, text, seen) {
   const button = iconButton("copy", label, async () => {
-    const done = await copy(text());
+    const done = (seen && await copySeen(text(), seen())) || await copy(text());
     button.replaceChildren(icon(done ? "check" : "cross"));
-    announce(done ? "Copied." : "The browser does not allow copying.");
+    announce(done ? t('Copied.') : t('The browser does not allow copying.'));
     setTimeout(() => button.replaceChildren(icon("copy")), 1500);
   });
   return button;

@@ -21,6 +21,11 @@ export class Drawer {
 
   get isOpen() { return this.#parts.side.classList.contains("open"); }
 
+  /** Shows the list, where it is not always there. */
+  show() {
+    if (NARROW.matches) this.#show(true);
+  }
+
   shut() {
     if (!this.isOpen) return;
     this.#show(false);

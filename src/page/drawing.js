@@ -1,5 +1,7 @@
 // What all drawn elements are made with. Elements come from DOM calls alone: no text of anybody becomes markup.
 
+import { t } from './texts.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** An HTML element. `props`: `on*` are listeners, `class`, `data-*` and other attributes by name; `null` and `false` are left out. */
@@ -50,7 +52,7 @@ export function seenNodes(text) {
   let from = 0;
   for (const found of text.matchAll(UNSEEN)) {
     if (found.index > from) nodes.push(text.slice(from, found.index));
-    nodes.push(h('span', { class: 'sb-unseen', title: 'A character that is not seen' }, `⟨${codePoint(found[0])}⟩`));
+    nodes.push(h('span', { class: 'sb-unseen', title: t('A character that is not seen') }, `⟨${codePoint(found[0])}⟩`));
     from = found.index + found[0].length;
   }
   if (from < text.length) nodes.push(text.slice(from));
@@ -102,7 +104,7 @@ export function pretty(value, most = 200_000) {
   try {
     text = JSON.stringify(value, null, 2) ?? 'null';
   } catch {
-    return 'This cannot be shown: it is nested too deeply.';
+    return t('This cannot be shown: it is nested too deeply.');
   }
   return text.length <= most ? text : `${text.slice(0, most)}\n… ${text.length - most} more characters`;
 }
@@ -130,7 +132,7 @@ export function list(value, name) {
 }
 
 /** "1 step", "2 steps". */
-export const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
+export const count = (number, word) => t(number === 1 ? `{0} ${word}` : `{0} ${word}s`, number);
 
 let made = 0;
 
@@ -147,11 +149,11 @@ export function sentenceList(sentences, part = 60) {
       h('li', { class: `sb-${state}` }, h('span', { class: 'sb-mark', 'aria-hidden': 'true' }, SIGNS[state]), ' ', words)));
     shown = Math.min(sentences.length, shown + part);
     more.hidden = shown === sentences.length;
-    more.textContent = `Show more (${count(sentences.length - shown, 'change')} left)`;
+    more.textContent = t('Show more ({0} left)', count(sentences.length - shown, 'change'));
   };
   grow();
   const isCut = sentences.some(({ isMore }) => isMore);
-  return h('div', null, isCut ? h('p', { class: 'sb-warning' }, 'There are more changes than are listed. The whole is in the JSON below.') : null, items, more);
+  return h('div', null, isCut ? h('p', { class: 'sb-warning' }, t('There are more changes than are listed. The whole is in the JSON below.')) : null, items, more);
 }
 
 /** The sign of each state: a shape, so that colour is never alone. */

@@ -3,11 +3,12 @@
 import "./diff.js";
 import { h, icon } from "./dom.js";
 import { seen } from "./drawing.js";
+import { t } from "./texts.js";
 
 const STATUSES = {
-  added: { sign: "+", words: "new" },
-  modified: { sign: "~", words: "changed" },
-  deleted: { sign: "−", words: "deleted" },
+  added: { sign: "+", words: t("new") },
+  modified: { sign: "~", words: t("changed") },
+  deleted: { sign: "−", words: t("deleted") },
 };
 
 /** So many parts of a path are shown where nobody knows where the workspace is. */
@@ -82,13 +83,13 @@ export class FileEdit extends HTMLElement {
 export function editOfEvent({ file, diff, added, removed }) {
   const head = diff?.slice(0, diff.indexOf("\n@@") + 1) ?? "";
   const status = head.startsWith("--- /dev/null\n") ? "added" : head.endsWith("\n+++ /dev/null\n") ? "deleted" : "modified";
-  return { path: file, status, added, removed, diff, why: diff === undefined ? "It is no text, or too large to be shown." : undefined };
+  return { path: file, status, added, removed, diff, why: diff === undefined ? t("It is no text, or too large to be shown.") : undefined };
 }
 
 /** What the list of changes tells. @param {any} file @returns {Edit} */
 export function editOfChange({ path, status, additions, deletions, diff, base_content: content, is_binary: isBinary, is_too_large: isTooLarge }) {
-  const left = { added: additions > 0 ? "It is new; its text is not shown here." : "It is new, and empty.", deleted: "It was empty." };
-  const why = isBinary ? "It is no text." : isTooLarge ? "It is too large to be shown." : left[status];
+  const left = { added: additions > 0 ? t("It is new; its text is not shown here.") : t("It is new, and empty."), deleted: t("It was empty.") };
+  const why = isBinary ? t("It is no text.") : isTooLarge ? t("It is too large to be shown.") : left[status];
   return { path, status, added: additions, removed: deletions, diff, content: status === "deleted" ? content : null, why };
 }
 

@@ -1,5 +1,7 @@
 // What we add to Markdown that is harmless by now: where links lead, a head for code, boxes in which tables scroll.
 
+import { t } from './texts.js';
+
 /** An element with a class of ours. */
 export function element(tag, name) {
   const made = document.createElement(tag);
@@ -8,7 +10,8 @@ export function element(tag, name) {
 }
 
 /** Gives links, code and tables what we add to them; the tree is harmless by now, and not in the page yet. */
-export function decorate(fragment) {
+/** @param {Map<string, number>} notes The numbers of the view's footnotes, which grow here. */
+export function decorate(fragment, notes) {
   for (const other of fragment.querySelectorAll('[data-language]:not(pre)')) other.removeAttribute('data-language');
   for (const link of fragment.querySelectorAll('a')) {
     const address = safeAddress(link.getAttribute('href') ?? '');
@@ -25,7 +28,7 @@ export function decorate(fragment) {
       shown.textContent = ` (${host.length > 80 ? `${host.slice(0, 20)}…${host.slice(-58)}` : host})`;
       link.append(shown);
     }
-    if (link.textContent.trim() === `(${host})`) link.prepend('Link');
+    if (link.textContent.trim() === `(${host})`) link.prepend(t('Link'));
   }
   for (const pre of fragment.querySelectorAll('pre')) {
     const language = pre.dataset.language ?? '';
@@ -37,20 +40,53 @@ export function decorate(fragment) {
     label.textContent = language || 'text';
     const copy = element('button', 'sb-copy');
     copy.type = 'button';
-    copy.textContent = 'Copy';
+    copy.textContent = t('Copy');
     copy.dataset.act = 'copy';
     head.append(label, copy);
     pre.replaceWith(box);
     box.append(head, pre);
+  }
+  number(fragment, notes);
+  for (const item of fragment.querySelectorAll('li')) {
+    if (/^\s*[☑☐] /.test(item.textContent)) item.classList.add('sb-task');
   }
   for (const table of fragment.querySelectorAll('table')) {
     if (table.parentElement?.closest('table')) continue;
     const box = element('div', 'sb-scroll');
     box.tabIndex = 0;
     box.setAttribute('role', 'region');
-    box.setAttribute('aria-label', 'Table');
+    box.setAttribute('aria-label', t('Table'));
     table.replaceWith(box);
     box.append(table);
+  }
+}
+
+/** Footnotes have numbers in the order in which they are first seen, and each leads to the other end. */
+function number(fragment, notes) {
+  const numberOf = (label) => {
+    if (!notes.has(label)) notes.set(label, notes.size + 1);
+    return notes.get(label);
+  };
+  for (const mark of fragment.querySelectorAll('[data-note]')) {
+    const at = numberOf(mark.dataset.note);
+    delete mark.dataset.note;
+    const button = element('button', 'sb-note-mark');
+    button.type = 'button';
+    button.dataset.act = 'note';
+    button.dataset.at = String(at);
+    button.setAttribute('aria-label', t('Footnote {0}', at));
+    button.textContent = String(at);
+    mark.replaceChildren(button);
+  }
+  for (const note of fragment.querySelectorAll('[data-note-of]')) {
+    const at = numberOf(note.dataset.noteOf);
+    delete note.dataset.noteOf;
+    note.className = 'sb-note-text';
+    note.dataset.at = String(at);
+    note.tabIndex = -1;
+    const label = element('span', 'sb-note-at');
+    label.textContent = `${at}. `;
+    note.prepend(label);
   }
 }
 
@@ -75,16 +111,23 @@ function safeAddress(href) {
   }
 }
 
-/** A click in a view: code is copied. */
+/** A click in a view: code is copied, a footnote is gone to. */
 export async function clicked(event) {
+  const mark = event.target.closest?.('[data-act="note"]');
+  if (mark) {
+    const note = event.currentTarget.querySelector(`.sb-note-text[data-at="${mark.dataset.at}"]`);
+    note?.scrollIntoView({ block: 'nearest' });
+    note?.focus({ preventScroll: true });
+    return;
+  }
   const button = event.target.closest?.('[data-act="copy"]');
   if (!button) return;
   const code = button.closest('.sb-code').querySelector('pre').textContent;
   try {
     await navigator.clipboard.writeText(code);
-    button.textContent = 'Copied';
+    button.textContent = t('Copied');
   } catch {
-    button.textContent = 'Not copied';
+    button.textContent = t('Not copied');
   }
-  setTimeout(() => (button.textContent = 'Copy'), 2000);
+  setTimeout(() => (button.textContent = t('Copy')), 2000);
 }

@@ -10,7 +10,10 @@ const TAGS = [
   'kbd', 'li', 'mark', 'ol', 'p', 'pre', 'q', 's', 'samp', 'small', 'span', 'strong', 'sub', 'summary', 'sup', 'table', 'tbody', 'td', 'tfoot',
   'th', 'thead', 'tr', 'u', 'ul', 'var', '#text',
 ];
-const ATTRIBUTES = ['href', 'title', 'align', 'start', 'colspan', 'rowspan', 'open', 'data-language'];
+/** What our own marks are told by; what others write has none of it. */
+const OWN = ['data-language', 'data-math', 'data-note', 'data-note-of'];
+const WRITTEN = ['href', 'title', 'align', 'start', 'colspan', 'rowspan', 'open'];
+const ATTRIBUTES = [...WRITTEN, ...OWN];
 const RULES = {
   ALLOWED_TAGS: TAGS,
   ALLOWED_ATTR: ATTRIBUTES,
@@ -27,8 +30,23 @@ const RULES = {
   RETURN_TRUSTED_TYPE: true,
 };
 
+/** The script that reads code and formulas. */
+const WORKER = new URL('./worker.js', import.meta.url).href;
+
+/** The one policy of the page (Trusted Types). It makes markup for DOMPurify alone, and the address of one script. */
+const policy = globalThis.trustedTypes?.createPolicy('dompurify', {
+  createHTML: (markup) => markup,
+  createScriptURL(address) {
+    if (address !== WORKER) throw new TypeError('this is no script of the page');
+    return address;
+  },
+});
+
+/** Starts the script that reads code and formulas. */
+export const startWorker = () => new Worker(policy?.createScriptURL(WORKER) ?? WORKER, { type: 'module' });
+
 // Once and for all: with each text it would be read again.
-purify.setConfig(RULES);
+purify.setConfig(policy ? { ...RULES, TRUSTED_TYPES_POLICY: policy } : RULES);
 
 const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 export const escaped = (text) => text.replace(/[&<>"']/g, (char) => escapes[char]);
@@ -49,7 +67,7 @@ export function plainHtml(text) {
     const given = new Map([...rest.matchAll(ATTRIBUTE)].map(([, key, ...values]) => [key.toLowerCase(), values.find((value) => value !== undefined) ?? '']));
     if (kept === 'img' && !end) return `<a href="${quoted(given.get('src') ?? '')}">${quoted(given.get('alt') || 'Image')}</a>`;
     if (!TAGS.includes(kept)) return escaped(tag);
-    const attributes = [...given].filter(([key]) => ATTRIBUTES.includes(key)).map(([key, value]) => ` ${key}="${quoted(value)}"`);
+    const attributes = [...given].filter(([key]) => WRITTEN.includes(key)).map(([key, value]) => ` ${key}="${quoted(value)}"`);
     return `<${end}${kept}${end ? '' : attributes.join('')}>`;
   });
 }

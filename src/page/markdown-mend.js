@@ -46,7 +46,7 @@ export function mend(text) {
 
 /** Whether `mark` has begun in `text` and not ended. */
 function isOpen(text, mark) {
-  const withoutCode = mark === '`' ? text : text.replace(/`[^`]*`/g, '');
+  const withoutCode = mark === '`' ? text : text.replace(/`[^`]*`/g, '').replace(/\$[^$\n]*\$/g, '');
   if (mark === '`') return (text.match(/(?<![`\\])`(?!`)/g)?.length ?? 0) % 2 === 1;
   if (mark === '**' || mark === '***' || mark === '~~') return (withoutCode.split(mark).length - 1) % 2 === 1 && !withoutCode.endsWith(mark);
   if (mark === '*') return (withoutCode.match(/(?<![*\\\n])\*(?![*\s])|(?<=[^\s*\\])\*(?!\*)/g)?.length ?? 0) % 2 === 1;

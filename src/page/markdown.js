@@ -6,8 +6,11 @@
 import { Lexer, Marked, Parser } from './vendor/marked/marked.esm.js';
 import { clicked, decorate, element } from './markdown-decor.js';
 import { escaped, plainHtml, sanitized } from './markdown-html.js';
+import { grows, marks } from './markdown-marks.js';
 import { mend, openFence } from './markdown-mend.js';
 import { patched } from './markdown-patch.js';
+import { enrich } from './markdown-rich.js';
+import { t } from './texts.js';
 
 /** The most text of one view that is read as Markdown; what comes after is plain text, shown in parts. */
 const RICH_CHARS = 131_072;
@@ -29,7 +32,7 @@ const MAX_COLUMNS = 100;
 /** The most blocks of one view: more paragraphs than any answer has. */
 const MAX_BLOCKS = 4_000;
 
-const marked = new Marked({
+const marked = new Marked(marks, {
   gfm: true,
   renderer: {
     code({ text, lang }) {
@@ -62,6 +65,8 @@ export class MarkdownView {
   /** The code of a block that has no end yet. */
   #openCode = null;
   #links = Object.create(null);
+  /** The numbers of footnotes, by their labels. */
+  #notes = new Map();
   #frame = 0;
   /** How many blocks are complete. */
   #count = 0;
@@ -136,6 +141,7 @@ export class MarkdownView {
     this.#open = [];
     this.#done = this.#drawn = this.#count = 0;
     this.#links = Object.create(null);
+    this.#notes.clear();
     this.#isPlain = this.#finished = false;
   }
 
@@ -169,7 +175,7 @@ export class MarkdownView {
     const limit = isFull ? this.#limit() : this.#source.length;
     const open = this.#source.slice(this.#done, limit);
     this.#drawn = open.length;
-    let blocks = read(open, this.#links);
+    let blocks = read(open, this.#links, !isLast && !isFull);
     if (blocks.length > MAX_BLOCKS - this.#count) {
       isFull = true;
       blocks = blocks.slice(0, MAX_BLOCKS - this.#count);
@@ -182,18 +188,19 @@ export class MarkdownView {
     for (const block of blocks.slice(0, kept)) {
       // What is only half-written gives no address to links yet.
       if (block.type === 'def') this.#links[block.tag] ??= { href: block.href, title: block.title };
-      fresh.push(...drawn(block));
+      fresh.push(...drawn(block, this.#notes));
       length += block.raw.length;
     }
     const stable = fresh.length;
     if (kept < blocks.length) {
       const rest = open.slice(length);
       const mended = mend(rest);
-      const last = mended === rest ? blocks.slice(kept) : read(mended, this.#links);
-      for (const block of last) fresh.push(...drawn(block));
+      const last = mended === rest ? blocks.slice(kept) : read(mended, this.#links, true);
+      for (const block of last) fresh.push(...drawn(block, this.#notes));
       isCode = last.findLast((block) => block.type !== 'space')?.type === 'code' && openFence(rest) !== null;
     }
     this.#replace(fresh);
+    enrich(fresh.slice(0, stable));
     this.#open = fresh.slice(stable);
     this.#openCode = isCode ? this.#open.at(-1).querySelector('code') : null;
     this.#done += length;
@@ -233,7 +240,7 @@ export class MarkdownView {
     const more = this.#element.querySelector(':scope > [data-act="more"]');
     const left = this.#source.length - this.#done;
     more.hidden = left === 0;
-    more.textContent = `Show more (${left.toLocaleString('en')} characters are left)`;
+    more.textContent = t('Show more ({0} characters are left)', left.toLocaleString());
   }
 
   #showPart() {
@@ -247,9 +254,10 @@ export class MarkdownView {
 }
 
 /** The blocks of `text`, their inline marks read where that is not too much. `links`: the addresses that were defined before. */
-function read(text, links) {
+function read(text, links, isGrowing) {
   if (isTooDeep(text)) return [plainBlock(text)];
   try {
+    grows(isGrowing);
     const lexer = new Lexer(marked.defaults);
     // Their own names only: what is written must not find what every object has.
     lexer.tokens.links = Object.assign(Object.create(null), links);
@@ -303,7 +311,7 @@ function lastButTwo(blocks) {
 }
 
 /** A block's nodes, harmless. */
-function drawn(block) {
+function drawn(block, notes) {
   if (block.type === 'space' || block.type === 'def') return [];
   if (block.type === 'plain' || block.header?.length > MAX_COLUMNS || hasTooManyItems(block)) return [plainNode(block.raw)];
   const rows = block.type === 'table' ? block.rows : [];
@@ -317,12 +325,12 @@ function drawn(block) {
   }
   // A frameset takes the place of a document's body: there is nothing then.
   if (!fragment) return [plainNode(block.raw)];
-  decorate(fragment);
+  decorate(fragment, notes);
   const nodes = [...fragment.childNodes].filter((node) => node.nodeType === 1 || node.data.trim() !== '');
   const held = nodes.map((node) => (node.nodeType === 1 ? node : wrapped(node)));
   if (rows.length > most) {
     const rest = block.raw.split('\n').slice(most + 2).join('\n');
-    held.push(folded(`${rows.length - most} more rows, as plain text`, rest));
+    held.push(folded(t('{0} more rows, as plain text', rows.length - most), rest));
   }
   return held;
 }

@@ -1,6 +1,7 @@
 // <sb-payload>: structured data of a tool or a model: a table where it is one, else a tree that is unfolded step by step.
 
 import { brief, cut, freshId, h, isObject, seen, text } from './drawing.js';
+import { t } from './texts.js';
 
 /** Rows of one page. */
 const PAGE = 50;
@@ -35,8 +36,8 @@ class SbPayload extends HTMLElement {
     const rows = rowsOf(data);
     const summary = this.#payload?.summary;
     const id = freshId('payload');
-    this.replaceChildren(h('section', { class: 'sb-card', 'aria-labelledby': id },
-      h('h3', { id }, brief(text(this.#payload, 'type') || 'Data', 80)),
+    this.replaceChildren(h('section', { class: 'sb-card', role: 'group', 'aria-labelledby': id },
+      h('h3', { id }, brief(text(this.#payload, 'type') || t('Data'), 80)),
       typeof summary === 'string' && summary !== '' ? h('p', { class: 'sb-words' }, seen(cut(summary, 4_000)))
         : isObject(summary) ? h('dl', { class: 'sb-arguments' }, Object.entries(summary).slice(0, 40).map(([key, value]) => [h('dt', null, brief(key, 60)), h('dd', null, brief(value, 300))])) : null,
       rows ? paged(rows) : data === undefined ? null : branch(data, '', true)));
@@ -59,7 +60,7 @@ function paged(rows) {
   const body = h('tbody');
   const at = h('span', { role: 'status' });
   const button = (label, act) => h('button', { type: 'button', onclick: act }, label);
-  const [back, on] = [button('Previous', () => show(page - 1)), button('Next', () => show(page + 1))];
+  const [back, on] = [button(t('Previous'), () => show(page - 1)), button(t('Next'), () => show(page + 1))];
   const pages = Math.ceil(rows.length / PAGE);
   let page = 0;
   const show = (wanted) => {
@@ -69,13 +70,13 @@ function paged(rows) {
       const value = Object.hasOwn(row, column) ? row[column] : undefined;
       return h('td', { class: typeof value === 'number' ? 'sb-right' : null }, value === undefined || value === null ? '' : brief(value, 300));
     }))));
-    at.textContent = `${page * PAGE + 1} to ${page * PAGE + part.length} of ${rows.length}`;
+    at.textContent = t('{0} to {1} of {2}', page * PAGE + 1, page * PAGE + part.length, rows.length);
     back.disabled = page === 0;
     on.disabled = page === pages - 1;
   };
   show(0);
   return h('div', null,
-    h('div', { class: 'sb-scroll', tabindex: '0', role: 'region', 'aria-label': 'Data' },
+    h('div', { class: 'sb-scroll', tabindex: '0', role: 'region', 'aria-label': t('Data') },
       h('table', null, h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col', class: typeof rows[0][column] === 'number' ? 'sb-right' : null }, brief(column, 60))))), body)),
     pages > 1 ? h('div', { class: 'sb-pages' }, back, at, on) : null);
 }
@@ -100,7 +101,7 @@ function branch(value, name, isOpen) {
       more.before(branch(value[key], isList ? `${shown + 1}` : key, false));
     }
     more.hidden = shown === size;
-    more.textContent = `Show more (${size - shown} left)`;
+    more.textContent = t('Show more ({0} left)', size - shown);
   };
   inside.append(more);
   const folded = h('details', { class: 'sb-tree', open: isOpen }, h('summary', null, label, isList ? `[${size}]` : `{${size}}`), inside);

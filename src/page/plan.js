@@ -3,19 +3,20 @@
 
 import "./tools.js";
 import { h, icon } from "./dom.js";
+import { t } from "./texts.js";
 
 const STATES = {
-  pending: { icon: "dash", words: "not begun" },
-  executing: { icon: null, words: "is carried out" },
-  awaiting_approval: { icon: "inbox", words: "waits for approval" },
-  paused: { icon: "inbox", words: "waits for approval" },
-  completed: { icon: "check", words: "done" },
-  completed_with_errors: { icon: "check", words: "done, with errors" },
-  failed: { icon: "cross", words: "failed" },
-  skipped: { icon: "dash", words: "left out" },
-  cancelled: { icon: "dash", words: "stopped" },
-  draft: { icon: "inbox", words: "waits for you" },
-  held: { icon: "inbox", words: "waits for you" },
+  pending: { icon: "dash", words: t("not begun") },
+  executing: { icon: null, words: t("is carried out") },
+  awaiting_approval: { icon: "inbox", words: t("waits for approval") },
+  paused: { icon: "inbox", words: t("waits for approval") },
+  completed: { icon: "check", words: t("done") },
+  completed_with_errors: { icon: "check", words: t("done, with errors") },
+  failed: { icon: "cross", words: t("failed") },
+  skipped: { icon: "dash", words: t("left out") },
+  cancelled: { icon: "dash", words: t("stopped") },
+  draft: { icon: "inbox", words: t("waits for you") },
+  held: { icon: "inbox", words: t("waits for you") },
 };
 
 /** How a mark looks that has one of these states. */
@@ -48,7 +49,7 @@ class Plan extends HTMLElement {
     const isNew = this.#plan === null;
     this.#plan = plan;
     this.setAttribute("role", "group");
-    this.setAttribute("aria-label", `Plan: ${plan.objective}`);
+    this.setAttribute("aria-label", t("Plan: {0}", plan.objective));
     this.#head.replaceChildren(mark(plan.status), h("span", { class: "plan-objective" }, plan.objective),
       h("span", { class: "tool-state" }, STATES[plan.status]?.words ?? plan.status));
     this.#head.dataset.state = LOOKS[plan.status] ?? plan.status;
@@ -144,10 +145,10 @@ class Plan extends HTMLElement {
   #newStep(step) {
     const view = {
       mark: mark(step.status), state: h("span", { class: "tool-state" }), error: h("p", { class: "plan-error", hidden: true }),
-      words: h("p", { class: "plan-words" }), calls: h("ul", { class: "plan-calls", "aria-label": "Tool calls" }), more: null, element: null,
+      words: h("p", { class: "plan-words" }), calls: h("ul", { class: "plan-calls", "aria-label": t("Tool calls") }), more: null, element: null,
     };
-    const names = step.by_agent ? "An assistant of its own" : step.tools.length > 0 ? "Calls" : "";
-    view.more = h("details", { class: "plan-more", open: step.by_agent, hidden: !step.by_agent }, h("summary", {}, names || "Calls"), view.words, view.calls);
+    const names = step.by_agent ? t("An assistant of its own") : step.tools.length > 0 ? t("Calls") : "";
+    view.more = h("details", { class: "plan-more", open: step.by_agent, hidden: !step.by_agent }, h("summary", {}, names || t("Calls")), view.words, view.calls);
     const after = step.needs.length > 0 ? h("span", { class: "visually-hidden" }, `after ${step.needs.join(", ")}`) : null;
     view.element = h("li", { class: "plan-step" },
       h("div", { class: "plan-line" }, view.mark, step.number > 0 && h("span", { class: "plan-number" }, `${step.number}.`),
@@ -175,18 +176,18 @@ class Plan extends HTMLElement {
     if (!["draft", "held", "paused"].includes(status)) return this.#foot.replaceChildren();
     if (this.#foot.childElementCount > 0) return;
     const { id, objective } = this.#plan;
-    const drop = h("button", { type: "button", class: "button small", onclick: () => this.#dispatch("drop-plan", { id }) }, "Drop");
+    const drop = h("button", { type: "button", class: "button small", onclick: () => this.#dispatch("drop-plan", { id }) }, t("Drop"));
     if (status === "paused") return this.#foot.replaceChildren(h("div", { class: "plan-buttons" }, drop));
-    const input = h("textarea", { rows: 2, "aria-label": "Objective", value: objective });
+    const input = h("textarea", { rows: 2, "aria-label": t("Objective"), value: objective });
     const edit = h("form", { class: "plan-edit", hidden: true, onsubmit: (event) => {
       event.preventDefault();
       const wanted = input.value.trim();
       if (wanted) this.#dispatch("drop-plan", { id, say: `Make another plan instead, for this: ${wanted}` });
-    } }, input, h("button", { class: "button small primary" }, "Plan anew"));
+    } }, input, h("button", { class: "button small primary" }, t("Plan anew")));
     this.#foot.replaceChildren(
       h("div", { class: "plan-buttons" },
-        h("button", { type: "button", class: "button small primary", onclick: () => this.#dispatch("say", `Carry out the plan ${id}`) }, "Run"),
-        h("button", { type: "button", class: "button small", onclick: () => { edit.hidden = !edit.hidden; if (!edit.hidden) input.focus(); } }, "Edit objective"),
+        h("button", { type: "button", class: "button small primary", onclick: () => this.#dispatch("say", `Carry out the plan ${id}`) }, t("Run")),
+        h("button", { type: "button", class: "button small", onclick: () => { edit.hidden = !edit.hidden; if (!edit.hidden) input.focus(); } }, t("Edit objective")),
         drop),
       edit);
   }
@@ -206,7 +207,7 @@ function mark(status) {
 }
 
 function summary({ tools, tool_calls: calls, usage, duration_ms: ms, status }) {
-  if (status === "executing") return tools.length > 0 ? `May use ${tools.join(", ")}` : "Uses no tools";
+  if (status === "executing") return tools.length > 0 ? t("May use {0}", tools.join(", ")) : t("Uses no tools");
   const tokens = (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
   return `${calls} ${calls === 1 ? "call" : "calls"}, ${tokens} tokens, ${(ms / 1000).toFixed(1)} s`;
 }

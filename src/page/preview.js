@@ -5,8 +5,9 @@ import { brief, field, freshId, h, isObject, pretty, seen, text } from './drawin
 import { decision } from './decision.js';
 import { MarkdownView } from './markdown.js';
 import { kindOf } from './preview-kinds.js';
+import { t } from './texts.js';
 
-const ENDED = { accepted: 'You accepted this; it is saved.', rejected: 'You rejected this; nothing was saved.', stale: 'Nothing was saved.', expired: 'Nobody decided in time; nothing was saved.' };
+const ENDED = { accepted: t('You accepted this; it is saved.'), rejected: t('You rejected this; nothing was saved.'), stale: t('Nothing was saved.'), expired: t('Nobody decided in time; nothing was saved.') };
 /** So long the drawing waits for what it is compared with. */
 const SOON_MS = 700;
 const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'stale', 'expired', 'ended'];
@@ -26,7 +27,7 @@ class SbPreview extends HTMLElement {
   set preview(preview) {
     this.#given = preview;
     this.#preview = understood(preview);
-    if (preview?.may_be_saved === true) this.#message = 'An earlier attempt to save it was never confirmed: it may be saved.';
+    if (preview?.may_be_saved === true) this.#message = t('An earlier attempt to save it was never confirmed: it may be saved.');
     this.#wanted += 1;
     if (this.isConnected) this.#draw();
   }
@@ -68,9 +69,9 @@ class SbPreview extends HTMLElement {
       this.#show(current);
     }
     this.#note.classList.add('sb-warning');
-    this.#note.textContent = current === null ? 'It is not there any more.'
-      : isObject(current) ? 'It has changed since this was proposed. Drawn is what this would change now.'
-        : 'It has changed since this was proposed, and what it is now cannot be shown.';
+    this.#note.textContent = current === null ? t('It is not there any more.')
+      : isObject(current) ? t('It has changed since this was proposed. Drawn is what this would change now.')
+        : t('It has changed since this was proposed, and what it is now cannot be shown.');
   }
 
   connectedCallback() {
@@ -82,14 +83,14 @@ class SbPreview extends HTMLElement {
     const thing = kind?.thing ?? 'thing';
     const id = freshId('preview');
     const again = () => this.dispatchEvent(new CustomEvent('say', { detail: `The ${thing} ${name ? `“${brief(name, 120)}” ` : ''}has changed since you proposed this change. Read it again and make a new preview.`, bubbles: true, composed: true }));
-    this.#form = decision(this, { yes: 'accept', no: 'reject', yesLabel: 'Accept', noLabel: 'Reject', again }, ENDED);
+    this.#form = decision(this, { yes: 'accept', no: 'reject', yesLabel: t('Accept'), noLabel: t('Reject'), again }, ENDED);
     this.#form.show(this.#state, this.#message);
     this.#drawing = document.createElement(kind?.element ?? 'div');
     this.#note = h('p', { class: 'sb-note', role: 'status' });
-    this.replaceChildren(h('section', { class: 'sb-card', 'aria-labelledby': id },
+    this.replaceChildren(h('section', { class: 'sb-card', role: 'group', 'aria-labelledby': id },
       h('h3', { id }, `${isUpdate ? `Change to the ${thing}` : `New ${thing}`}${name ? `: ${brief(name, 120)}` : ''}`),
       description ? words(description) : null,
-      this.#note, this.#drawing, raw('As JSON', () => after, kind === null), this.#form.element));
+      this.#note, this.#drawing, raw(t('As JSON'), () => after, kind === null), this.#form.element));
     // What it is now comes soon: drawn once, with what changes. Where it does not come soon, the change alone is drawn until it does.
     if (!this.#isComparable) this.#show(this.#preview.before);
     this.#compare();
@@ -109,13 +110,13 @@ class SbPreview extends HTMLElement {
   async #compare() {
     const { isUpdate, id, before } = this.#preview;
     if (!isUpdate || before !== undefined) return;
-    const lost = 'What it is now cannot be shown, so changes are not marked.';
+    const lost = t('What it is now cannot be shown, so changes are not marked.');
     if (!this.#load) {
       this.#note.textContent = lost;
       return;
     }
     const wanted = (this.#wanted += 1);
-    this.#note.textContent = 'Comparing with what it is now …';
+    this.#note.textContent = t('Comparing with what it is now …');
     const late = setTimeout(() => wanted === this.#wanted && this.#show(undefined), SOON_MS);
     let current;
     try {

@@ -1,7 +1,9 @@
 // What may be done about changes of files: approve them, or have back what was there. How it stands then is read anew.
 
 import { confirm } from "./dialogs.js";
+import { explained } from "./errors.js";
 import { sentence } from "./format.js";
+import { t } from "./texts.js";
 
 /** @typedef {import("./workspace.js").Workspace} Workspace */
 
@@ -24,28 +26,28 @@ export async function restore(workspace, checkpoint) {
 
 /** Asks first. @param {string} when As which time the files become, in words. */
 export function mayRestore(when) {
-  return confirm("Restore the files?",
-    `They become as they were ${when}. How they are now is kept as a checkpoint, so this can be undone. The conversation stays as it is.`, "Restore");
+  return confirm(t("Restore the files?"),
+    t("They become as they were {0}. How they are now is kept as a checkpoint, so this can be undone. The conversation stays as it is.", when), t("Restore"));
 }
 
 /** The files become as they were before a message, if the user agrees; what was said stays.
  *  @param {Workspace} workspace @param {string} checkpoint @param {import("./banner.js").Banner} banner */
 export async function restoreBefore(workspace, checkpoint, banner) {
   const { conversation } = workspace;
-  if (!await mayRestore("before this message") || conversation !== workspace.conversation) return;
-  let said = "The files are as they were before that message. How they were until now is among the checkpoints.";
+  if (!await mayRestore(t("before this message")) || conversation !== workspace.conversation) return;
+  let said = t("The files are as they were before that message. How they were until now is among the checkpoints.");
   try {
     await restore(workspace, checkpoint);
   } catch (error) {
-    said = `The files were not restored. ${refusal(error)}`;
+    said = t("The files were not restored. {0}", refusal(error));
   }
-  if (conversation === workspace.conversation) banner.show(said, { label: "Close", action: () => banner.hide(), now: true });
+  if (conversation === workspace.conversation) banner.tell(said);
 }
 
 /** Why the server did not do it, and what helps. @param {any} error */
 export function refusal(error) {
-  if (error.code === "workspace_busy") return "An answer is being given in this workspace. Try again when it is over.";
-  if (error.status === 403) return "Your role does not allow it.";
-  if (error.status === 404) return "It is not there any more.";
-  return sentence(error.message || "Something went wrong in this page");
+  if (error.code === "workspace_busy") return t("An answer is being given in this workspace. Try again when it is over.");
+  if (error.status === 403) return t("Your role does not allow it.");
+  if (error.status === 404) return t("It is not there any more.");
+  return sentence(explained(error));
 }

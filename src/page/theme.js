@@ -1,4 +1,5 @@
-// Light, dark, or as the system has it. A plain script before the page is drawn, so that nothing flashes.
+// Light, dark, or as the system has it. A plain script before the page is drawn, so that nothing flashes; and the question how the user
+// signs in, which need not wait for the page's other scripts.
 (() => {
   "use strict";
   const KEY = "switchboard.theme";
@@ -14,6 +15,11 @@
     else delete document.documentElement.dataset.theme;
   };
   apply(stored());
+  if (!document.querySelector('meta[name="sign-in"]')) {
+    window.switchboardSession = fetch(new URL("page/session", document.baseURI), { cache: "no-store", credentials: "omit" });
+    // Who asks for it hears why it failed.
+    window.switchboardSession.catch(() => {});
+  }
   window.switchboardTheme = {
     get: () => document.documentElement.dataset.theme ?? "auto",
     set: (theme) => {

@@ -3,7 +3,9 @@
 
 import "./answer.js";
 import "./question.js";
+import { brand } from "./brand.js";
 import { h, icon } from "./dom.js";
+import { t } from "./texts.js";
 
 /** So near the end counts as at the end, in pixels. */
 const NEAR = 48;
@@ -11,18 +13,22 @@ const NEAR = 48;
 /** Dispatches `say` for a starter; what its messages dispatch passes through it. */
 class Thread extends HTMLElement {
   #list = h("div", { class: "messages" });
-  #scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
+  #scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": t("Conversation") });
   #jump = h("button", { type: "button", class: "jump", hidden: true, onclick: () => this.toEnd(true) },
-    icon("down"), "Jump to newest");
+    icon("down"), t("Jump to newest"));
   #follows = true;
   #lastTop = 0;
   #checkpoints = new Map();
+  /** @type {import("./client.js").Switchboard} Reads the files of its messages. */
+  client = null;
 
   connectedCallback() {
     if (this.#list.isConnected) return;
     this.#scroller.append(this.#list);
     this.append(this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    // Who unfolds something wants to see that, and not what moves to the end.
+    this.#list.addEventListener("toggle", (event) => { if (event.target.open && !this.#isPlace) this.#follow(false); }, { capture: true });
     new ResizeObserver(() => this.#grew()).observe(this.#list);
     new ResizeObserver(() => this.#grew()).observe(this.#scroller);
   }
@@ -35,12 +41,13 @@ class Thread extends HTMLElement {
   /** What a new conversation begins with. @param {any} profile @param {string} title */
   welcome(profile, title) {
     this.clear();
-    const starters = Array.isArray(profile?.starters) ? profile.starters : [];
+    const own = Array.isArray(profile?.starters) ? profile.starters : [];
+    const starters = brand.starters.length > 0 ? brand.starters : own;
     const say = (text) => this.dispatchEvent(new CustomEvent("say", { detail: text, bubbles: true }));
     this.#list.append(h("div", { class: "welcome" },
       h("h2", {}, title),
-      h("p", {}, profile?.description ?? "Write a message to begin."),
-      starters.length > 0 && h("div", { class: "starters", role: "group", "aria-label": "Ways to begin" },
+      h("p", {}, profile?.description ?? t("Write a message to begin.")),
+      starters.length > 0 && h("div", { class: "starters", role: "group", "aria-label": t("Ways to begin") },
         ...starters.map((starter) => {
           const text = typeof starter === "string" ? starter : String(starter?.message ?? starter?.text ?? "");
           const label = typeof starter === "string" ? starter : String(starter?.label ?? text);
@@ -48,9 +55,9 @@ class Thread extends HTMLElement {
         }))));
   }
 
-  /** Above the first message: there are more. @param {() => void} show */
+  /** Above the first message: there are more. @param {(button: HTMLButtonElement) => void} show */
   earlier(show) {
-    this.#list.prepend(h("button", { type: "button", class: "button small earlier", onclick: show }, "Show earlier messages"));
+    this.#list.prepend(h("button", { type: "button", class: "button small earlier", onclick: ({ currentTarget }) => show(currentTarget) }, t("Show earlier messages")));
   }
 
   /** Puts other messages there with the reader where they are, as seen from the end. */
@@ -80,11 +87,13 @@ class Thread extends HTMLElement {
     this.#list.append(h("div", { class: "place" }, element));
   }
 
-  /** @param {string} text @param {string} [id] */
-  question(text, id = "") {
+  /** @param {string} text @param {string} [id] @param {import("./client.js").KeptFile[]} [files] */
+  question(text, id = "", files = []) {
     this.#list.querySelector(".welcome, .place, .skeleton")?.remove();
     const element = document.createElement("sb-question");
     element.text = text;
+    element.client = this.client;
+    element.files = files;
     if (id) element.messageIds.push(id);
     this.#mark(element);
     this.#list.append(h("article", { class: "message user" }, element));
@@ -112,14 +121,55 @@ class Thread extends HTMLElement {
   /** All questions, oldest first. */
   get questions() { return [...this.#list.querySelectorAll("sb-question")]; }
 
+  /** The question that an answer is about; `null` where none is shown. @param {HTMLElement} answer */
+  questionOf(answer) {
+    for (let article = answer.closest("article"); article; article = article.previousElementSibling) {
+      const question = article.querySelector("sb-question");
+      if (question) return question;
+    }
+    return null;
+  }
+
+  /** What the server knows about the messages that are shown: their other versions. @param {any[]} messages */
+  mark(messages) {
+    const known = new Map(messages.map((message) => [message.id, message]));
+    for (const question of this.questions) {
+      const message = question.messageIds.map((id) => known.get(id)).find(Boolean);
+      if (!message) continue;
+      question.versions = message.versions;
+      const answer = question.closest("article").nextElementSibling?.querySelector("sb-answer");
+      if (answer) answer.versions = message.answers;
+    }
+  }
+
+  /** The message or the answer that has this message; `null` where it is not shown. @param {string} id */
+  elementOf(id) {
+    // A message's id begins with that of its run.
+    const run = id.split(".")[0];
+    const answers = [...this.#list.querySelectorAll("sb-answer")];
+    return this.questions.find((question) => question.messageIds.includes(id))
+      ?? answers.findLast((answer) => answer.runId === run || answer.runIds.includes(run)) ?? null;
+  }
+
+  /** Goes to something in the thread. @param {HTMLElement} element @param {Range} [range] The words in it. */
+  goTo(element, range) {
+    this.#follow(false);
+    const target = range ?? element.closest("article");
+    const { top } = target.getBoundingClientRect();
+    this.#scroller.scrollTop += top - this.#scroller.getBoundingClientRect().top - this.#scroller.clientHeight / 4;
+    this.#scroller.focus({ preventScroll: true });
+    this.#scrolled();
+  }
+
   get lastAnswer() { return [...this.#list.querySelectorAll("sb-answer")].at(-1) ?? null; }
 
   /** Whether an answer is being written. */
   get isLive() { return this.#list.querySelector("sb-answer[data-state=live]") !== null; }
 
-  /** Whether the user writes something here: another text for a message, or a comment. */
+  /** Whether the user writes something here: another text for a message, or a comment. One about an answer is kept when it is left. */
   get isBeingWritten() {
-    return [...this.#list.querySelectorAll("textarea")].some((area) => area.matches(".question-edit") || area.value !== "");
+    const isWritten = (area) => area.matches(".question-edit") || (area.matches(".opinion-form *") ? area === document.activeElement : area.value !== "");
+    return [...this.#list.querySelectorAll("textarea")].some(isWritten);
   }
 
   /** Takes away everything behind this message, and it too unless `keep`. */
@@ -127,6 +177,19 @@ class Thread extends HTMLElement {
     const article = element.closest("article");
     while (article.nextElementSibling) article.nextElementSibling.remove();
     if (!keep) article.remove();
+  }
+
+  /** The place of a message or an answer: one of another branch may have the same. @param {HTMLElement} element */
+  placeOf(element) {
+    return { name: element.localName, at: [...this.#list.querySelectorAll(element.localName)].indexOf(element) };
+  }
+
+  /** Puts the focus where the user was who has changed the version of a message or answer. */
+  focusVersion({ name, at }, side) {
+    const element = [...this.#list.querySelectorAll(name)][at];
+    element?.closest("article").scrollIntoView({ block: "nearest" });
+    const button = element?.querySelector(`.versions .${side}`);
+    (button?.disabled ? element.querySelector(".versions button:not(:disabled)") : button)?.focus({ preventScroll: true });
   }
 
   /** Goes to the newest words and stays there. */

@@ -1,19 +1,21 @@
 // A tool call as it runs: its name, how far it is, how it went, and how long it took where that could be seen.
 
+import { cut, pretty, seenNodes } from "./drawing.js";
 import { h, icon } from "./dom.js";
-import { duration, toolName } from "./format.js";
+import { duration, hint, short, toolName } from "./format.js";
+import { t } from "./texts.js";
 
 /** Calls whose time is shown as it passes. */
 const ticking = new Set();
 setInterval(() => { for (const call of ticking) call.tick(); }, 1000);
 
 const STATES = {
-  running: { icon: null, words: "running" },
-  done: { icon: "check", words: "done" },
-  failed: { icon: "cross", words: "failed" },
-  waiting: { icon: "inbox", words: "waits for approval" },
-  not_run: { icon: "dash", words: "not run" },
-  unknown: { icon: "unknown", words: "nobody knows whether it took effect" },
+  running: { icon: null, words: t("running") },
+  done: { icon: "check", words: t("done") },
+  failed: { icon: "cross", words: t("failed") },
+  waiting: { icon: "inbox", words: t("waits for approval") },
+  not_run: { icon: "dash", words: t("not run") },
+  unknown: { icon: "unknown", words: t("nobody knows whether it took effect") },
 };
 
 /** One call. `begin` when it starts, `load` for one of the past. */
@@ -22,13 +24,16 @@ class ToolCall extends HTMLElement {
   #name = h("span", { class: "tool-name" });
   #state = h("span", { class: "tool-state" });
   #time = h("span", { class: "tool-time" });
+  #hint = h("span", { class: "tool-hint" });
+  #row = h("div", { class: "tool-row" }, this.#mark, this.#name, this.#hint, this.#state, this.#time);
   #progress = null;
   #edits = null;
   #began = null;
+  #detail = null;
 
   connectedCallback() {
     if (this.#mark.isConnected) return;
-    this.append(h("div", { class: "tool-row" }, this.#mark, this.#name, this.#state, this.#time));
+    this.append(this.#row);
     if (this.#began !== null) ticking.add(this);
   }
 
@@ -80,12 +85,34 @@ class ToolCall extends HTMLElement {
 
   /** It has changed a file: what changed stands below it. @param {import("./client.js").FileEdit["data"]} edit */
   edited(edit) {
-    this.#edits ??= this.appendChild(h("ul", { class: "edits", "aria-label": "Changed files" }));
+    this.#edits ??= this.appendChild(h("ul", { class: "edits", "aria-label": t("Changed files") }));
     const place = this.#edits.appendChild(h("li", {}, edit.file));
     // Most conversations have none, and do without what draws them.
     import("./file-edit.js").then(({ FileEdit, editOfEvent }) => {
       place.replaceChildren(Object.assign(new FileEdit(), { edit: editOfEvent(edit) }));
     }, () => {});
+  }
+
+  /** What it was made with, and what came of it: in short beside its name, and whole below it, folded.
+   *  @param {{arguments: object|null, result: string, result_bytes: number, state: string}} detail */
+  set detail(detail) {
+    if (this.#detail !== null) return;
+    this.#detail = detail;
+    const { arguments: args, result, result_bytes: bytes, state } = detail;
+    this.#hint.textContent = hint(args);
+    if (state === "failed") this.#state.textContent = `${STATES.failed.words}: ${reason(result)}`;
+    const inside = h("div", { class: "tool-inside" });
+    const fold = h("details", { class: "tool-fold" }, h("summary", { class: "tool-row" }, ...this.#row.childNodes,
+      h("span", { class: "fold" }, icon("fold"))), inside);
+    // Made when somebody looks.
+    fold.addEventListener("toggle", () => {
+      if (!fold.open || inside.childElementCount > 0) return;
+      inside.append(part(t("Called with"), args === null ? "" : pretty(args, MOST_CHARS), t("It has no arguments.")),
+        part(state === "failed" ? t("Reason") : t("Result"), readable(result), t("It said nothing.")));
+      if (bytes > new TextEncoder().encode(result).length) inside.append(h("p", { class: "note" }, t("The whole result has {0} bytes.", bytes)));
+    });
+    this.#row.replaceWith(fold);
+    this.#row = fold;
   }
 
   /** The tool as the model calls it. */
@@ -105,7 +132,7 @@ class ToolCall extends HTMLElement {
   #makeProgress() {
     const name = this.#name.textContent;
     const progress = h("div", { class: "tool-progress" },
-      h("progress", { "aria-label": `Progress of ${name}` }), h("span", { class: "tool-message" }));
+      h("progress", { "aria-label": t("Progress of {0}", name) }), h("span", { class: "tool-message" }));
     this.append(progress);
     return progress;
   }
@@ -117,6 +144,77 @@ class ToolCall extends HTMLElement {
     // Colour and drawing say it to those who see; the words are for everybody else, and for what is out of the ordinary.
     this.#state.className = state === "running" || state === "done" ? "tool-state visually-hidden" : "tool-state";
     this.#state.textContent = words;
+  }
+}
+
+/** The most characters of arguments or a result that are shown. */
+const MOST_CHARS = 20_000;
+
+/** A text below its title, cut where it is too long. @param {string} title @param {string} text @param {string} [none] Said where it is empty. */
+export function part(title, text, none = "") {
+  return h("section", {}, h("h3", {}, title), text === "" ? h("p", { class: "note" }, none)
+    : h("pre", { tabindex: "0", role: "region", "aria-label": title }, ...seenNodes(cut(text, MOST_CHARS))));
+}
+
+/** A result as people read it: JSON with its lines, else as it is. */
+function readable(result) {
+  try {
+    return pretty(JSON.parse(result), MOST_CHARS);
+  } catch {
+    return result;
+  }
+}
+
+/** Why a call failed, in a line. */
+function reason(result) {
+  try {
+    const { error } = JSON.parse(result);
+    if (typeof error === "string") return short(error, 90);
+  } catch {
+    // It is words already.
+  }
+  return short(result, 90);
+}
+
+/** What the calls of one answer were made with: read once somebody may see it, and again when there are more of them. */
+export class CallDetails {
+  #calls; #read; #known = new Set(); #isSeen = false; #isAsked = false;
+
+  /** @param {HTMLElement & {runId: string, runIds: string[]}} answer @param {Map<string, ToolCall>} calls
+   *  @param {(run: string) => Promise<any[]>} read */
+  constructor(answer, calls, read) {
+    this.#calls = calls;
+    this.#read = (run) => read(run);
+    this.#runs = () => (answer.runIds.length > 0 ? answer.runIds : [answer.runId].filter(Boolean));
+    const observer = new IntersectionObserver((entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      this.#isSeen = true;
+      if (this.#isAsked) this.#load();
+    });
+    observer.observe(answer);
+  }
+
+  #runs;
+
+  /** There may be calls that are not known yet. */
+  asked() {
+    this.#isAsked = true;
+    if (this.#isSeen) this.#load();
+  }
+
+  async #load() {
+    if ([...this.#calls.keys()].every((id) => this.#known.has(id))) return;
+    for (const run of this.#runs()) {
+      // Without it the rows are as they were.
+      const made = await this.#read(run).catch(() => []);
+      for (const detail of made) {
+        const call = this.#calls.get(detail.id);
+        if (!call || this.#known.has(detail.id)) continue;
+        this.#known.add(detail.id);
+        call.detail = detail;
+      }
+    }
   }
 }
 

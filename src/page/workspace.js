@@ -1,6 +1,10 @@
 // What the assistant does to files in the open conversation: what has changed, what was kept before each message, and the way back.
 // Most servers have no workspace, and are not asked about one: a conversation has to look as if it had worked in one.
 
+import { explained } from "./errors.js";
+import { later } from "./later.js";
+import { forget, keep, recall } from "./tab.js";
+
 /** Set where this tab has seen a workspace: then every conversation that is opened is asked about. */
 const KEY = "switchboard.workspace";
 
@@ -34,8 +38,12 @@ export class Workspace extends EventTarget {
     this.client = client;
     this.#thread = thread;
     thread.addEventListener("restore", async ({ detail }) => {
-      const { restoreBefore } = await import("./restore.js");
-      restoreBefore(this, detail, banner);
+      try {
+        const { restoreBefore } = await later(() => import("./restore.js"));
+        await restoreBefore(this, detail, banner);
+      } catch (error) {
+        banner.tell(explained(error));
+      }
     });
   }
 
@@ -50,7 +58,7 @@ export class Workspace extends EventTarget {
     if (view.id !== this.#conversation) this.leave();
     this.#conversation = view.id;
     this.#thread.checkpoints = this.#before;
-    if (this.isThere || remembered() || view.messages.some(hasWorked)) this.refresh();
+    if (this.isThere || recall(KEY) !== null || view.messages.some(hasWorked)) this.refresh();
   }
 
   /** No conversation is open. */
@@ -120,7 +128,7 @@ export class Workspace extends EventTarget {
     // This server has none.
     if (error.status === 404) {
       this.isThere = false;
-      forget();
+      forget(KEY);
     }
     this.#tell();
   }
@@ -132,7 +140,7 @@ export class Workspace extends EventTarget {
 
   #isOne() {
     this.isThere = true;
-    try { sessionStorage.setItem(KEY, "seen"); } catch { /* Storage is switched off. */ }
+    keep(KEY, "seen");
   }
 
   #tell() {
@@ -143,12 +151,4 @@ export class Workspace extends EventTarget {
 /** Whether a message's calls may have changed files. */
 function hasWorked({ tool_calls: calls = [] }) {
   return calls.some(({ name, artifacts = [] }) => TOOLS.includes(name) || artifacts.some(({ kind }) => kind === "file_edit"));
-}
-
-function remembered() {
-  try { return sessionStorage.getItem(KEY) !== null; } catch { return false; }
-}
-
-function forget() {
-  try { sessionStorage.removeItem(KEY); } catch { /* There is nothing to forget. */ }
 }

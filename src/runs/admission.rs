@@ -9,7 +9,7 @@ const BEGIN_AT_ONCE: usize = 8;
 /// Those of them that bring much: while others begin with little, they wait for each other, and no other one for them.
 const LARGE_AT_ONCE: usize = 2;
 
-/// A large beginning, in bytes of the run's message and its screen state: 64 KiB.
+/// A large beginning, in bytes of what the run brings: 64 KiB.
 const LARGE: usize = 64 << 10;
 
 /// The permits for runs that begin.

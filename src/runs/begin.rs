@@ -15,6 +15,7 @@ use super::request::Request;
 use super::starts::Rate;
 use super::task::{OwnedQuestion, RequestedRun, Task};
 use super::{Runs, StartError};
+use crate::agent::offer::client;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::models::ChosenModel;
 use crate::agent::ports::store::{BeginError, MostRuns, RequestKey};
@@ -55,6 +56,7 @@ impl Runs {
         };
         let (profile, model) = self.answering(&caller, &screen, &options)?;
         let (is_first, conversation) = (conversation.is_none(), conversation.unwrap_or_else(ConversationId::fresh));
+        let earlier = client::believed(earlier, &options.client_tools, &profile, &*self.agent.tools);
         let question = OwnedQuestion::Ask { ask, parent, earlier, unlisted };
         self.begin(caller, RequestedRun { conversation, is_first, question, options, profile, model, request }).await
     }
@@ -137,11 +139,23 @@ impl Runs {
         if self.draining.is_cancelled() {
             return Err(StartError::Draining);
         }
-        if let Some((key, digest)) = &requested.request.key {
-            let found = self.store.find_request(&owner, RequestKey { key, digest }).await?;
-            if let Some(record) = found {
+        let Request { key, may_repeat, .. } = &requested.request;
+        if let Some((key, digest)) = key {
+            let found = self.store.find_request(&owner, RequestKey { key, digest, or_lately: *may_repeat }).await?;
+            let found = match found {
+                Some(record) if *may_repeat => Some(self.after_ending(&owner, record).await.map_err(BeginError::from)?),
+                found => found,
+            };
+            match found {
+                // What its client heard no end of is not done again, but gone on with.
+                Some(record) if *may_repeat && record.state.broke_off() => {
+                    requested.question = OwnedQuestion::Continue(record.id);
+                    (requested.conversation, requested.is_first) = (record.conversation, false);
+                    requested.request.may_repeat = false;
+                }
                 // It begins nothing, so it takes nothing: no log, no permit, no transaction.
-                return self.join(record).await;
+                Some(record) => return self.join(record).await,
+                None => {}
             }
         }
         let rate = self.let_in(&owner, &requested).await?;
@@ -150,6 +164,7 @@ impl Runs {
         }
         self.choose_model(&owner, &mut requested).await;
         let on_busy = requested.options.on_busy.unwrap_or(self.settings.on_busy);
+        let stops_unread = requested.options.stops_unread && on_busy == OnBusy::Reject;
         let requested = Arc::new(requested);
         let mut patience = None;
         loop {
@@ -158,6 +173,10 @@ impl Runs {
             }
             match self.try_begin(caller.clone(), &requested, on_busy).await {
                 Err(StartError::Begin(BeginError::Busy { running })) => {
+                    let on_busy = match on_busy {
+                        OnBusy::Reject if stops_unread && self.is_left(&owner, running).await => OnBusy::Interrupt,
+                        on_busy => on_busy,
+                    };
                     let until = match patience {
                         Some(until) => until,
                         None => Instant::now() + self.patience(on_busy, &owner, running).await,
@@ -202,6 +221,15 @@ impl Runs {
         MostRuns { per_user: self.settings.bounds.per_user, per_tenant: self.settings.bounds.per_tenant }
     }
 
+    /// A run that is about to end, as it is then; any other as it is.
+    async fn after_ending(&self, owner: &Owner, record: RunRecord) -> Result<RunRecord, StoreError> {
+        let is_ending = self.live.get(record.id).is_some_and(|live| live.stop.reason().is_some());
+        if !is_ending || !self.ends_before(owner, record.id, Instant::now() + MAKING_WAY).await {
+            return Ok(record);
+        }
+        Ok(self.store.find_run(owner, record.id).await?.unwrap_or(record))
+    }
+
     /// Attaches to the run that the same request began before.
     async fn join(&self, record: RunRecord) -> Result<Attached, StartError> {
         let run = record.id;
@@ -223,6 +251,25 @@ impl Runs {
             Ok(Some(record)) if record.background => Duration::ZERO,
             Ok(_) | Err(_) => LEAVING,
         }
+    }
+
+    /// Whether a run in the background of this process has no reader, now or soon: the connection of one who went away may just be
+    /// ending.
+    async fn is_left(&self, owner: &Owner, running: RunId) -> bool {
+        match self.store.find_run(owner, running).await {
+            Ok(Some(record)) if record.background => {}
+            Ok(_) | Err(_) => return false,
+        }
+        // Of one that lives elsewhere nobody here knows who reads it.
+        let Some(live) = self.live.get(running) else { return false };
+        let until = Instant::now() + LEAVING;
+        while live.interest.is_read(std::time::Instant::now(), self.settings.lease) {
+            if Instant::now() >= until {
+                return false;
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        true
     }
 
     /// Whether the run ends before `until`.
@@ -278,6 +325,7 @@ impl Runs {
             most: self.most(),
             admission: self.admission.clone(),
             summaries: self.summaries.clone(),
+            titles: self.titles.clone(),
         };
         let Some(permit) = self.live.enter(live.clone(), self.settings.bounds.per_replica) else {
             self.log.forget(&[id]).await;

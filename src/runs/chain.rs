@@ -10,7 +10,7 @@ use crate::agent::ports::store::BeginError;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Deciding, DecisionRule, Seen};
 use crate::chat::caller::{Caller, Owner};
-use crate::chat::ids::{ApprovalId, ConversationId, MessageId};
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId};
 use crate::chat::input::{RunInput, RunOptions};
 
 /// The task of the next run.
@@ -99,6 +99,11 @@ impl From<BeginError> for ChainError {
 }
 
 impl ChainError {
+    /// Whether results were refused, since nobody waits for them.
+    pub fn is_unawaited(&self) -> bool {
+        matches!(self.cause, Cause::Start(StartError::Begin(BeginError::NoSuchCall)))
+    }
+
     fn about(self, call: ApprovalId) -> Self {
         Self { call: Some(call), ..self }
     }
@@ -130,6 +135,16 @@ impl Chain {
         self.left.is_empty()
     }
 
+    /// Whether the next of them carries out a decision.
+    pub fn decides_next(&self) -> bool {
+        matches!(self.left.front(), Some(Link::Decide(_)))
+    }
+
+    /// None of those that are left begins: what they were for still waits.
+    pub fn stop(&mut self) {
+        self.left.clear();
+    }
+
     /// The request that begins all of them.
     pub fn request_id(&self) -> &str {
         &self.context.request.id
@@ -140,15 +155,22 @@ impl Chain {
     pub async fn next(&mut self) -> Option<Result<Attached, ChainError>> {
         loop {
             let link = self.left.pop_front()?;
+            let is_alone = self.left.is_empty() && !self.has_begun;
             let begun = match link {
-                Link::Ask(input) => {
-                    let Context { caller, request, .. } = &self.context;
-                    let begun = self.runs.start(caller.clone(), *input, request.clone()).await;
+                Link::Ask(mut input) => {
+                    let Context { caller, conversation, request, .. } = &self.context;
+                    // What follows on a decision goes on where that has led.
+                    input.conversation = input.conversation.or_else(|| conversation.clone());
+                    let request = match self.left.is_empty() {
+                        true => request.clone(),
+                        false => part_of(request, "first"),
+                    };
+                    let begun = self.runs.start(caller.clone(), *input, request).await;
                     begun.map(Some).map_err(ChainError::from)
                 }
                 Link::Decide(deciding) => {
                     let call = deciding.approval;
-                    self.decide(deciding).await.map_err(|not| not.about(call))
+                    self.decide(deciding, is_alone).await.map_err(|not| not.about(call))
                 }
             };
             let passes_over_late = self.context.rule == DecisionRule::Conversation && !self.left.is_empty();
@@ -157,6 +179,8 @@ impl Chain {
                 Err(error) if passes_over_late && error.is_late() => {}
                 Ok(Some(attached)) => {
                     self.has_begun = true;
+                    self.context.conversation.get_or_insert_with(|| attached.conversation.clone());
+                    self.hand_over_to(attached.run).await;
                     return Some(Ok(attached));
                 }
                 Err(error) => return Some(Err(error)),
@@ -164,22 +188,48 @@ impl Chain {
         }
     }
 
+    /// Whether a call is one of the caller's, in the conversation of the request: one of another is none here, whoever says so.
+    fn is_here(&self, view: &ApprovalView) -> bool {
+        let Context { caller, conversation, .. } = &self.context;
+        view.owner == caller.owner && Some(&view.approval.conversation) == conversation.as_ref()
+    }
+
+    /// Has the next decisions taken for the run `begun`, as far as they are on calls of the turn behind which that one goes on:
+    /// it reads them all. The others are left.
+    async fn hand_over_to(&mut self, begun: RunId) {
+        let Context { caller, rule, request, .. } = &self.context;
+        while let Some(Link::Decide(Deciding { approval, decision, is_farewell: _, seen })) = self.left.front() {
+            let Ok(Some(view)) = self.runs.approval(caller, *approval).await else { return };
+            let is_meant = *rule == DecisionRule::Any || self.is_here(&view);
+            let is_seen =
+                !matches!(seen, Seen::Digest(seen) if seen.as_ref().is_none_or(|seen| *seen != view.approval.digest));
+            if !is_meant || !is_seen || view.owner != caller.owner {
+                return;
+            }
+            match self.runs.hand_over(caller, &view, decision, request.key.is_some()).await {
+                Ok(Some(run)) if run == begun => {
+                    self.left.pop_front();
+                }
+                // Whatever is wrong with it is told when its turn comes.
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
     /// Begins the run behind a decision; `None` where there is nothing left to decide.
-    async fn decide(&self, deciding: Deciding) -> Result<Option<Attached>, ChainError> {
-        let Context { caller, conversation, rule, options, request } = &self.context;
+    async fn decide(&self, deciding: Deciding, is_alone: bool) -> Result<Option<Attached>, ChainError> {
+        let Context { caller, rule, options, request, .. } = &self.context;
         let Deciding { approval, decision, is_farewell: _, seen } = deciding;
         let found = self.runs.approval(caller, approval).await.map_err(BeginError::from)?;
+        let of_call = || part_of(request, &approval.to_string());
         let request = match rule {
-            DecisionRule::Any => request.clone(),
+            DecisionRule::Any if is_alone => request.clone(),
+            DecisionRule::Any => of_call(),
             DecisionRule::Conversation | DecisionRule::All => {
-                // A call of another conversation is none here, whoever says so.
-                let conversation = conversation.as_ref();
-                let is_here = |view: &ApprovalView| Some(&view.approval.conversation) == conversation;
-                if !found.as_ref().is_some_and(|view| view.owner == caller.owner && is_here(view)) {
+                if !found.as_ref().is_some_and(|view| self.is_here(view)) {
                     return Err(BeginError::NoSuchApproval.into());
                 }
-                let key = request.key.as_ref().map(|(key, digest)| (key_of(key, approval), digest.clone()));
-                Request { id: request.id.clone(), key }
+                of_call()
             }
         };
         let is_of_plan =
@@ -301,8 +351,17 @@ fn may_be(caller: &Caller, view: &ApprovalView, deciding: &Deciding, is_again: b
     }
 }
 
-/// The key of the run that goes on with a decision of a request with this key. Each run has a key of its own, by which the same
-/// request finds it again.
-fn key_of(key: &str, approval: ApprovalId) -> String {
-    format!("{key} {approval}")
+/// A part of a request, by whose own key and digest the same part of the same request finds its run again.
+fn part_of(request: &Request, part: &str) -> Request {
+    let key = request.key.as_ref().map(|(key, digest)| {
+        let digest = digest.iter().copied().chain(part.bytes()).collect();
+        (key_of(key, part), digest)
+    });
+    Request { key, ..request.clone() }
+}
+
+/// The key of the run that carries out a part of a request with this key: what follows on one decision, or comes first. Each
+/// run has a key of its own, by which the same request finds it again.
+fn key_of(key: &str, part: impl std::fmt::Display) -> String {
+    format!("{key} {part}")
 }

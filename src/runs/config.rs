@@ -21,6 +21,9 @@ pub struct RunsConfig {
     pub wall_s: u64,
     /// Seconds that a call waits for an approval, at least 1.
     pub approval_s: u64,
+    /// Seconds that a run which goes on behind a decision waits for the next one on a call of the same turn; 0: each decision
+    /// begins a run of its own.
+    pub decisions_s: u64,
     /// Seconds that a preview waits for its user's decision, at least 1.
     pub preview_s: u64,
     /// Seconds that a run waits for a reader after the last one went away; 0 cancels it at once.
@@ -40,6 +43,8 @@ pub struct RunsConfig {
     /// The model that summarises what no longer fits: `provider:model`, empty for the one that answered, `off` for
     /// none.
     pub summary_model: String,
+    /// Seconds that a run waits for a summary of what it does not read; 0 waits for none.
+    pub summary_wait_s: u64,
 }
 
 /// The same as the engine uses it.

@@ -14,8 +14,10 @@ use crate::agent::ports::store::BeginError;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::caller::{Caller, Owner};
-use crate::chat::ids::{ApprovalId, ConversationId};
-use crate::chat::input::{RunOptions, Screen};
+use crate::chat::ids::{ApprovalId, ConversationId, RunId};
+use crate::chat::input::{Direct, RunOptions, Screen};
+use crate::chat::model::ModelChoice;
+use crate::chat::run::RunRecord;
 
 /// The result of a decision.
 pub enum Decided {
@@ -64,7 +66,7 @@ impl Runs {
         caller: Caller,
         id: ApprovalId,
         decision: Decision,
-        options: RunOptions,
+        mut options: RunOptions,
         request: Request,
     ) -> Result<Decided, StartError> {
         let found = self.approvals.approval(&caller, id).await.map_err(BeginError::from)?;
@@ -76,20 +78,72 @@ impl Runs {
             let kept = self.approvals.grant(&caller, id, &decision).await.map_err(refused)?;
             return Ok(Decided::Kept(Box::new(kept)));
         }
-        let approval = view.approval;
-        let found = self.store.find_run(&caller.owner, approval.run).await.map_err(BeginError::from)?;
-        let context_type = found.ok_or(BeginError::NoSuchApproval)?.context_type;
-        let (profile, model) = self.answering(&caller, &Screen::Type(context_type), &options)?;
-        if decision.approve {
-            let maker = self.maker(&caller, &approval).await.map_err(BeginError::from)?;
-            self.may_go_on(&approval, view.state, maker.as_ref().unwrap_or(&profile), &caller)?;
+        if let Some(run) = self.hand_over(&caller, &view, &decision, request.key.is_some()).await? {
+            return self.joined(&caller, run).await.map(Decided::GoesOn);
         }
-        let conversation = approval.conversation;
-        let question = OwnedQuestion::Decided { approval: id, decision };
-        let attached = self
-            .begin(caller, RequestedRun { conversation, is_first: false, question, options, profile, model, request })
-            .await?;
-        Ok(Decided::GoesOn(attached))
+        let (profile, model, is_direct) = self.goes_on_with(&caller, &view, &options).await?;
+        if is_direct {
+            // Whoever decides it, and by whatever protocol: no model has asked for it.
+            options.direct.get_or_insert_with(|| Box::new(Direct::Decided));
+        }
+        let conversation = view.approval.conversation.clone();
+        let question = OwnedQuestion::Decided { approval: id, decision: decision.clone() };
+        let (is_repeated, by) = (request.key.is_some(), caller.clone());
+        let requested = RequestedRun { conversation, is_first: false, question, options, profile, model, request };
+        match self.begin(caller, requested).await {
+            // Another decision on the same turn has just begun that run.
+            Err(busy @ StartError::Begin(BeginError::Busy { .. })) => {
+                match self.hand_over(&by, &view, &decision, is_repeated).await? {
+                    Some(run) => self.joined(&by, run).await.map(Decided::GoesOn),
+                    None => Err(busy),
+                }
+            }
+            begun => Ok(Decided::GoesOn(begun?)),
+        }
+    }
+
+    /// The profile and model that go on with a call of the caller's own, once it may be gone on with: where it is approved,
+    /// that was looked at. And whether its run asked no model.
+    async fn goes_on_with(
+        &self,
+        caller: &Caller,
+        view: &ApprovalView,
+        options: &RunOptions,
+    ) -> Result<(Arc<Profile>, ModelChoice, bool), StartError> {
+        let found = self.store.find_run(&caller.owner, view.approval.run).await.map_err(BeginError::from)?;
+        let RunRecord { context_type, direct, .. } = found.ok_or(BeginError::NoSuchApproval)?;
+        let (profile, model) = self.answering(caller, &Screen::Type(context_type), options)?;
+        Ok((profile, model, direct))
+    }
+
+    /// Takes a decision of the caller's on their own call for the run that goes on behind its turn and waits for more of them:
+    /// that run, where there is one.
+    ///
+    /// # Errors
+    /// When it cannot be taken.
+    pub(super) async fn hand_over(
+        &self,
+        caller: &Caller,
+        view: &ApprovalView,
+        decision: &Decision,
+        is_repeated: bool,
+    ) -> Result<Option<RunId>, StartError> {
+        // Roles count first, whether decisions on one turn are gathered or not.
+        if decision.approve {
+            let (profile, _, _) = self.goes_on_with(caller, view, &RunOptions::default()).await?;
+            let maker = self.maker(caller, &view.approval).await.map_err(BeginError::from)?;
+            self.may_go_on(&view.approval, view.state, maker.as_ref().unwrap_or(&profile), caller)?;
+        }
+        if self.agent.limits.decisions.is_zero() {
+            return Ok(None);
+        }
+        let of = (&caller.owner, &view.approval.conversation);
+        Ok(self.agent.decisions.hand_over(of, view.approval.id, decision, is_repeated).await?)
+    }
+
+    /// Reads the run that a decision was taken for.
+    async fn joined(&self, caller: &Caller, run: RunId) -> Result<Attached, StartError> {
+        self.attach(&caller.owner, run, None).await.map_err(|why| StartError::Joined { run, why })
     }
 
     /// Who makes the plan of a call, wherever it has moved its conversation.

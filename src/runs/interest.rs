@@ -17,12 +17,14 @@ struct Readers {
     here: usize,
     /// When it was last known to have a reader, here or elsewhere.
     last_seen: Instant,
+    /// When it was last known to have a reader at another replica.
+    elsewhere: Option<Instant>,
 }
 
 impl Interest {
     /// Of a run without readers yet.
     pub(super) fn new(background: bool, grace: Duration) -> Self {
-        Self { background, grace, readers: Mutex::new(Readers { here: 0, last_seen: Instant::now() }) }
+        Self { background, grace, readers: Mutex::new(Readers { here: 0, last_seen: Instant::now(), elsewhere: None }) }
     }
 
     /// A reader has come here.
@@ -38,10 +40,17 @@ impl Interest {
         self.forsaken(&readers, readers.last_seen)
     }
 
+    /// Whether somebody reads it here, or has been seen to do so at another replica in the time `lately`.
+    pub(super) fn is_read(&self, now: Instant, lately: Duration) -> bool {
+        let readers = self.readers();
+        readers.here > 0 || readers.elsewhere.is_some_and(|seen| now.saturating_duration_since(seen) < lately)
+    }
+
     /// It has a reader at another replica.
     pub(super) fn seen_elsewhere(&self, now: Instant) {
         let mut readers = self.readers();
         readers.last_seen = readers.last_seen.max(now);
+        readers.elsewhere = Some(now);
     }
 
     /// Whether it has had no reader for its grace.
@@ -95,5 +104,8 @@ mod tests {
         interest.seen_elsewhere(left + Duration::from_secs(30));
         assert!(!interest.is_forsaken(left + grace), "a reader at another replica counts");
         assert!(interest.is_forsaken(left + Duration::from_secs(90)));
+        let lately = Duration::from_secs(10);
+        assert!(interest.is_read(left + Duration::from_secs(35), lately), "there");
+        assert!(!interest.is_read(left + Duration::from_secs(41), lately), "not any more, as far as is known");
     }
 }

@@ -16,6 +16,7 @@ use crate::agent::turn::context::Agent;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::ConversationId;
+use crate::chat::labels::Labels;
 use crate::chat::message::Message;
 use crate::chat::model::{Helper, ModelChoice};
 use crate::chat::session::Session;
@@ -33,7 +34,7 @@ pub(super) struct Labelling {
 
 /// Why there are no labels.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+pub(super) enum Failed {
     #[error("the model failed")]
     Model(#[from] OneCallError),
     #[error("the model's answer has none")]
@@ -75,16 +76,25 @@ impl Labelling {
 
     /// Whether labels were made; not where nothing is there any more, or it is not the time for it.
     async fn make(&self, (owner, id): (&Owner, &ConversationId), model: &ModelChoice) -> Result<bool, Failed> {
-        let Some((_, runs)) = self.sessions.session_runs(owner, id, None).await? else { return Ok(false) };
+        let Some(labels) = self.labels((owner, id), model).await? else { return Ok(false) };
+        self.sessions.label(owner, id, &labels).await?;
+        Ok(true)
+    }
+
+    /// The labels of a conversation; `None` where nothing is there any more, or it is not the time for it.
+    pub(super) async fn labels(
+        &self,
+        (owner, id): (&Owner, &ConversationId),
+        model: &ModelChoice,
+    ) -> Result<Option<Labels>, Failed> {
+        let Some((_, runs)) = self.sessions.session_runs(owner, id, None).await? else { return Ok(None) };
         if self.draining.is_cancelled() || !self.agent.is_within_budget(owner).await {
-            return Ok(false);
+            return Ok(None);
         }
         let messages: Vec<Message> = runs.into_iter().flat_map(|run| run.messages).collect();
         let at_ms = self.agent.clock.now_ms();
         let answer = self.agent.answer(owner, labelling(model, &messages), self.draining.cancelled()).await?;
-        let Some(answer) = answer else { return Ok(false) };
-        let labels = read(&answer, at_ms).ok_or(Failed::Unusable)?;
-        self.sessions.label(owner, id, &labels).await?;
-        Ok(true)
+        let Some(answer) = answer else { return Ok(None) };
+        Ok(Some(read(&answer, at_ms).ok_or(Failed::Unusable)?))
     }
 }

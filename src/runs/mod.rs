@@ -25,6 +25,7 @@ mod session;
 pub mod starts;
 mod summary;
 mod task;
+mod titles;
 mod warm;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use crate::agent::offer::of_profile;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::leases::Leases;
@@ -45,6 +47,8 @@ use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::store::RunStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::summaries::SummaryStore;
+use crate::agent::ports::titles::TitleStore;
+use crate::agent::ports::tools::OfferedTool;
 use crate::agent::turn::context::Agent;
 use crate::agent::turn::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
@@ -53,6 +57,7 @@ use crate::chat::input::Screen;
 use crate::chat::model::Helper;
 use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::session::Session;
+use crate::chat::tool::Effect;
 
 pub use decided::Decided;
 pub use errors::{AttachError, StartError};
@@ -73,6 +78,7 @@ use pulse::Pulse;
 use reading::{Hold, Of, Seats};
 use starts::Starts;
 use summary::Summaries;
+use titles::Titles;
 
 /// How long a reader waits for a log that lags behind the one where it got its cursor.
 const LAG: Duration = Duration::from_secs(1);
@@ -96,6 +102,7 @@ pub struct Runs {
     seats: Arc<Seats>,
     summaries: Arc<Summaries>,
     labelling: Arc<Labelling>,
+    titles: Arc<Titles>,
     /// This process's name among the replicas.
     replica: String,
     live: Arc<LiveRuns>,
@@ -129,6 +136,10 @@ pub struct Parts {
     pub sessions: Arc<dyn SessionStore>,
     /// Writes labels.
     pub labeller: Helper,
+    /// What conversations are called.
+    pub titles: Arc<dyn TitleStore>,
+    /// Gives them titles where nobody has.
+    pub titler: Helper,
     /// Where conversations are.
     pub places: Arc<dyn PlaceStore>,
     /// Where plans are.
@@ -145,7 +156,7 @@ impl Runs {
     /// Runs of `parts`, and the task that keeps their leases, which runs until [`Self::finished`].
     pub fn new(parts: Parts, replica: String) -> Arc<Self> {
         let Parts { agent, store, approvals, leases, log, summaries, summariser, .. } = parts;
-        let Parts { sessions, labeller, places, plans, chosen, settings, starts, .. } = parts;
+        let Parts { sessions, labeller, titles, titler, places, plans, chosen, settings, starts, .. } = parts;
         let (tasks, draining) = (TaskTracker::new(), CancellationToken::new());
         let summaries = Summaries {
             store: summaries,
@@ -163,6 +174,8 @@ impl Runs {
             draining: draining.clone(),
             busy: Arc::default(),
         };
+        let labelling = Arc::new(labelling);
+        let titles = Titles { store: titles, writer: titler, by: labelling.clone(), busy: Arc::default() };
         let runs = Arc::new(Self {
             agent,
             store,
@@ -176,7 +189,8 @@ impl Runs {
             settings,
             starts,
             summaries: Arc::new(summaries),
-            labelling: Arc::new(labelling),
+            labelling,
+            titles: Arc::new(titles),
             replica,
             live: Arc::default(),
             tasks,
@@ -202,9 +216,30 @@ impl Runs {
         profiles
     }
 
+    /// The tools that clients with a model of their own may call by themselves in place of `caller`, each with the
+    /// `context_type` of its profile. Tools that only some conversations have a use for are not among them.
+    pub fn exposed_to(&self, caller: &Caller) -> Vec<(String, OfferedTool)> {
+        let profiles = self.profiles_for(caller).into_iter().filter(|profile| !profile.exposes.is_empty());
+        let exposed = profiles.flat_map(|profile| {
+            let tools = of_profile(profile, &*self.agent.tools).filter(|tool| profile.exposes.contains(&tool.def.name));
+            let tools = tools.filter(|tool| tool.policy.lets(caller) && tool.only_if.is_none());
+            let tools = tools.filter(|tool| !(profile.read_only && tool.effect == Effect::Write));
+            tools.map(|tool| (profile.context_type.clone(), tool)).collect::<Vec<_>>()
+        });
+        exposed.collect()
+    }
+
     /// The application of the profile that answers there; `None` where none does.
     pub fn app_at(&self, screen: &Screen) -> Option<String> {
         self.agent.profiles.select(screen).map(|profile| profile.app.clone())
+    }
+
+    /// The owner's run of that id and those that went on behind decisions on calls of it, oldest first.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn went_on(&self, owner: &Owner, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
+        self.store.went_on(owner, run).await
     }
 
     /// The owner's run of that id.

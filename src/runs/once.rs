@@ -4,7 +4,7 @@ use tracing::Instrument;
 
 use super::{Runs, StartError};
 use crate::agent::ports::store::BeginError;
-use crate::agent::ports::tools::{Reporter, ToolContext};
+use crate::agent::ports::tools::{KeepsFiles, Reporter, ToolContext};
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::place::Place;
@@ -56,6 +56,7 @@ impl Runs {
                 completed: None,
                 first_try: None,
                 progress: Reporter::default(),
+                files: KeepsFiles::default(),
             };
             agent.answer_once(&profile, &cx, request).await
         };

@@ -11,6 +11,7 @@ use super::live::Live;
 use super::log::EventLog;
 use super::request::Request;
 use super::summary::Summaries;
+use super::titles::Titles;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{
@@ -53,6 +54,7 @@ pub(super) struct Task {
     pub(super) most: MostRuns,
     pub(super) admission: Arc<Admission>,
     pub(super) summaries: Arc<Summaries>,
+    pub(super) titles: Arc<Titles>,
 }
 
 /// Tells the requester how it began: the record of the run that the same request began before, if there is one.
@@ -78,11 +80,11 @@ impl Task {
                 OwnedQuestion::Ask { earlier, .. } => earlier,
                 OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => &[],
             },
-            unlisted: match question {
-                OwnedQuestion::Ask { unlisted, .. } => *unlisted,
-                OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => false,
-            },
-            key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest }),
+            unlisted: question.is_unlisted(),
+            asked_as: self.requested.options.asked_as.as_deref(),
+            gathers: !self.agent.limits.decisions.is_zero(),
+            direct: self.requested.options.direct.is_some(),
+            key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest, or_lately: request.may_repeat }),
             queue: self.queue,
             background: self.live.background,
             request_id: &request.id,
@@ -122,7 +124,7 @@ impl Task {
                 }
             }
         };
-        let Self { agent, live, caller, requested, summaries, history, .. } = self;
+        let Self { agent, live, caller, requested, summaries, titles, history, .. } = self;
         let of = (caller.owner.clone(), requested.conversation.clone());
         let recall = summaries.recall((live.id, of.clone()), &requested.model, (history, start.past.extent));
         let run = Run {
@@ -135,11 +137,19 @@ impl Task {
             may_pause: requested.options.may_pause,
             recap: requested.options.recap.clone(),
             client_tools: requested.options.client_tools.clone(),
+            tool_choice: requested.options.tool_choice.clone(),
+            answer_format: requested.options.answer_format.clone(),
+            instructions: requested.options.instructions.clone(),
+            direct: requested.options.direct.clone(),
             recall,
             start,
         };
         let keep = agent.drive(run, &*live, &live.stop).await;
-        summaries.after(live.id, of, &requested.model, keep);
+        summaries.after(live.id, of.clone(), &requested.model, keep);
+        // No model is asked about what a client has done with its own.
+        if requested.options.direct.is_none() {
+            titles.after(of, &requested.model);
+        }
     }
 
     /// Begins when few others do, so that those who begin do not hold up those who end.
@@ -250,15 +260,17 @@ pub(super) struct RequestedRun {
 }
 
 impl RequestedRun {
-    /// About how many bytes it brings: its message and its screen state.
+    /// About how many bytes it brings: its message and those before, its screen state and its instructions.
     fn bytes(&self) -> usize {
         let message = match &self.question {
-            OwnedQuestion::Ask { ask: Ask::Message { text, .. }, .. } => text.len(),
-            OwnedQuestion::Ask { ask: Ask::Again | Ask::Results(_), .. }
-            | OwnedQuestion::Continue(_)
-            | OwnedQuestion::Decided { .. } => 0,
+            OwnedQuestion::Ask { ask, earlier, .. } => {
+                let text = if let Ask::Message { text, .. } = ask { text.len() } else { 0 };
+                text + earlier.iter().map(ClientMessage::bytes).sum::<usize>()
+            }
+            OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => 0,
         };
-        message + self.options.context.as_ref().map_or(0, |context| context.as_str().len())
+        let instructions = self.options.instructions.as_ref().map_or(0, |text| text.len());
+        message + instructions + self.options.context.as_ref().map_or(0, |context| context.as_str().len())
     }
 }
 
@@ -270,6 +282,14 @@ pub(super) enum OwnedQuestion {
 }
 
 impl OwnedQuestion {
+    /// Whether it is asked in a conversation that no list shows.
+    fn is_unlisted(&self) -> bool {
+        match self {
+            Self::Ask { unlisted, .. } => *unlisted,
+            Self::Continue(_) | Self::Decided { .. } => false,
+        }
+    }
+
     /// Whether it counts as a start. A decision does not: a person takes it once, and the model calls behind it count
     /// against the message that began its chain of runs. Results of a client's tools are no person's, and come as fast
     /// as a client can send them.

@@ -3,7 +3,7 @@
 use super::{Runs, StartError};
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::data::{NotLoaded, Warm};
-use crate::agent::ports::tools::{Reporter, ToolContext};
+use crate::agent::ports::tools::{KeepsFiles, Reporter, ToolContext};
 use crate::chat::caller::Caller;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{RunOptions, Screen};
@@ -84,6 +84,7 @@ impl Runs {
             completed: None,
             first_try: None,
             progress: Reporter::default(),
+            files: KeepsFiles::default(),
         };
         let loading = profile.data.iter().map(|slot| async {
             WarmSlot { slot: slot.slot.clone(), warm: self.agent.data.warm(&slot.loader, &cx).await }

@@ -80,7 +80,7 @@ impl ApprovalRow {
     }
 }
 
-/// The call that was let through, under an id of ours, on the screen of the run that requested it.
+/// The call that was let through, under the approval's own id, on the screen of the run that requested it.
 ///
 /// # Errors
 /// When it is not the one that its user saw. Of one that was kept before definitions were, that is unknown; its user
@@ -91,7 +91,11 @@ pub(super) fn approved_call(approval: Approval, context: Option<ScreenState>) ->
     if approval.definition.as_ref().is_some_and(is_other) {
         return Err(RecordError::Digest);
     }
-    let call = ToolCall { id: ToolCallId::mint(), name: approval.tool, input: ToolInput::Object(approval.input) };
+    let call = ToolCall {
+        id: ToolCallId::of_approval(approval.id),
+        name: approval.tool,
+        input: ToolInput::Object(approval.input),
+    };
     let Approval { call: requested_as, origin, digest, .. } = approval;
     Ok(ApprovedCall { call, requested_as, origin, digest, context })
 }

@@ -69,15 +69,18 @@ pub(super) fn answered(
     }
     let answer = |call: &ToolCall| {
         let result = results.iter().find(|result| result.call == call.id.as_str());
-        let (content, fate) = match result {
+        let (content, fate, files) = match result {
             Some(result) => {
                 let fate = if result.is_error { CallFate::Failed } else { CallFate::Done };
-                (result_for_model(&result.content, result.is_error)?, fate)
+                (result_for_model(&result.content, result.is_error)?, fate, result.files.clone())
             }
             // It had the call, and may have made it.
-            None => (result_for_model("the application told no result of this call", true)?, CallFate::Unknown),
+            None => {
+                let content = result_for_model("the application told no result of this call", true)?;
+                (content, CallFate::Unknown, Vec::new())
+            }
         };
-        Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, fate })
+        Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, fate, files })
     };
     let answers = calls.iter().map(answer).collect::<Result<Vec<_>, serde_json::Error>>();
     let answers = answers.map_err(RecordError::json("result of a client"))?;
@@ -132,7 +135,7 @@ mod tests {
     }
 
     fn result(call: &str, content: &str, is_error: bool) -> ClientResult {
-        ClientResult { call: call.to_owned(), content: content.to_owned(), is_error }
+        ClientResult { call: call.to_owned(), content: content.to_owned(), files: Vec::new(), is_error }
     }
 
     #[test]

@@ -2,12 +2,17 @@
 //! long.
 
 use super::record_error::RecordError;
-use super::view::fates;
 use crate::chat::fate::CallFate;
 use crate::chat::message::Message;
+use crate::chat::tool::ToolResult;
 
 /// All fates, to find one by its name.
 const FATES: [CallFate; 4] = [CallFate::Done, CallFate::Failed, CallFate::NotRun, CallFate::Unknown];
+
+/// The fates of the calls that `results` answer, by their ids.
+pub(super) fn fates(results: &[ToolResult]) -> Vec<(String, CallFate)> {
+    results.iter().map(|result| (result.id.as_str().to_owned(), result.fate)).collect()
+}
 
 /// The fates of the calls that `message` answers as JSON text, `[["toolu_1", "done"]]`; `None` for what answers no
 /// calls.

@@ -70,8 +70,14 @@ mod tests {
         match kind {
             "u" => Message::User(UserMessage::new("hello")),
             "r" => Message::ToolResults(
-                ids.map(|id| ToolResult { id, name: name.clone(), content: "{}".into(), fate: CallFate::Done })
-                    .collect(),
+                ids.map(|id| ToolResult {
+                    id,
+                    name: name.clone(),
+                    content: "{}".into(),
+                    fate: CallFate::Done,
+                    files: Vec::new(),
+                })
+                .collect(),
             ),
             _ => Message::Assistant(AssistantMessage {
                 origin: Arc::new(ModelOrigin { provider: "demo".into(), model: "m".into() }),

@@ -28,6 +28,7 @@ mod redact;
 mod schema;
 mod scope;
 mod settle;
+mod snippet;
 mod sql;
 mod sqlite;
 mod statement;
@@ -36,6 +37,7 @@ mod summary;
 mod trail;
 mod transcript;
 mod view;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,11 +51,14 @@ use crate::agent::ports::audit::{AuditRecord, AuditStore};
 use crate::agent::ports::calls::CallStore;
 use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::clock::Clock;
-use crate::agent::ports::conversations::{ConversationStore, ExportStore};
+use crate::agent::ports::conversations::{BranchStore, ConversationStore, ExportStore};
 use crate::agent::ports::data::DataChanges;
+use crate::agent::ports::decisions::Decisions;
 use crate::agent::ports::directive_queue::DirectiveQueue;
 use crate::agent::ports::directives::DirectiveStore;
 use crate::agent::ports::drafts::DraftStore;
+use crate::agent::ports::feedback::FeedbackStore;
+use crate::agent::ports::files::FileRows;
 use crate::agent::ports::leases::Leases;
 use crate::agent::ports::names::NameStore;
 use crate::agent::ports::payloads::PayloadStore;
@@ -62,6 +67,7 @@ use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::{PlanCommits, PlanRecords};
 use crate::agent::ports::previews::{PreviewClaims, PreviewStore};
 use crate::agent::ports::schedules::ScheduleStore;
+use crate::agent::ports::search::SearchStore;
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::signals::{DeliveryStore, SignalStore};
 use crate::agent::ports::store::RunStore;
@@ -129,12 +135,16 @@ impl StoreConfig {
 pub trait Store:
     RunStore
     + Leases
+    + BranchStore
     + ConversationStore
     + PlaceStore
     + PlanCommits
     + PlanRecords
     + SessionStore
     + ExportStore
+    + SearchStore
+    + FeedbackStore
+    + FileRows
     + ChatStore
     + SummaryStore
     + CallStore
@@ -143,6 +153,7 @@ pub trait Store:
     + PreviewStore
     + PreviewClaims
     + ApprovalStore
+    + Decisions
     + PayloadStore
     + NameStore
     + DataChanges

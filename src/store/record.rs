@@ -41,7 +41,7 @@ macro_rules! run_columns {
                   WHERE c.tenant = r.tenant AND c.user_id = r.user_id AND c.id = r.conversation) END AS context_type,
              r.turns, r.input_tokens, r.output_tokens, r.cached_input_tokens, r.reasoning_tokens,
              r.failure_code, r.failure_message, r.failure_retryable, r.started_at, r.finished_at, r.last_event_id,
-             r.request_id, r.background, r.continues, r.nano_usd,
+             r.request_id, r.background, r.continues, r.nano_usd, r.direct,
              (SELECT x.client_calls FROM run_details x WHERE x.run_id = r.id) AS client_calls"
         )
     };
@@ -71,6 +71,7 @@ pub(super) struct RunRow {
     background: i64,
     continues: Option<String>,
     nano_usd: Option<i64>,
+    direct: i64,
     client_calls: Option<String>,
 }
 
@@ -118,6 +119,7 @@ impl RunRow {
             last_event_id: self.last_event_id.and_then(|id| u64::try_from(id).ok()),
             request_id: original(&self.request_id).into_owned(),
             background: self.background != 0,
+            direct: self.direct != 0,
             continues: self.continues.map(|id| RunId::parse(&id)).transpose()?,
             left: self.client_calls.map(|text| decode_calls(&text)).transpose()?.unwrap_or_default(),
         })

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::agent::ports::audit::sha256;
 use crate::chat::caller::Owner;
+
+/// 4 hexadecimal digits: few bytes before each word, and rarely the same.
+const MARK_CHARS: usize = 4;
 
 /// An owner as the columns `tenant` and `user_id` hold it. **Invariant:** no statement about a user's data goes without
 /// one: an owner is bound as a `Scope` alone, and a test searches the texts of all statements for those without one.
@@ -29,6 +33,12 @@ impl Scope {
     /// The user, for the same.
     pub(super) fn user(&self) -> &str {
         &self.user
+    }
+
+    /// A mark of the owner before words in the index of what was said, by which those of one owner stand together there. Two
+    /// owners may have the same one: it is no name.
+    pub(super) fn mark(&self) -> String {
+        sha256(&format!("{}\n{}", self.tenant, self.user)).chars().take(MARK_CHARS).collect()
     }
 
     /// The owner, as a token names them.

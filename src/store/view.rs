@@ -4,9 +4,11 @@ use crate::agent::ports::conversations::{CallView, MessageView, Role};
 use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::artifact::CallArtifact;
 use crate::chat::fate::CallFate;
+use crate::chat::file::FileRef;
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
-use crate::chat::tool::ToolResult;
+use crate::store::client::is_repetition;
+use crate::store::fates::fates;
 
 /// The longest title that is made of a message, in characters: a line in a list.
 const TITLE_CHARS: usize = 80;
@@ -28,29 +30,60 @@ pub(super) fn title(text: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// Where a part of the list of conversations ends: its last one's time of change and id.
+/// Where a part of the list of conversations ends: whether its last one is pinned, its time of change and id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeadCursor {
+    pub(super) pinned: bool,
     pub(super) updated_at: i64,
     pub(super) id: String,
 }
 
+/// Stands before a cursor among the pinned ones.
+const PINNED: &str = "p";
+
 impl HeadCursor {
     /// Before the first one.
     pub(super) fn start() -> Self {
-        Self { updated_at: i64::MAX, id: String::new() }
+        Self { pinned: true, updated_at: i64::MAX, id: String::new() }
     }
 
     /// The cursor in `text`, as [`Self::text`] wrote it.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (updated_at, id) = text.split_once('.')?;
+        let (pinned, rest) = text.strip_prefix(PINNED).map_or((false, text), |rest| (true, rest));
+        let (updated_at, id) = rest.split_once('.')?;
         let id = ConversationId::parse(id).ok()?;
-        Some(Self { updated_at: number(updated_at)?, id: id.to_string() })
+        Some(Self { pinned, updated_at: number(updated_at)?, id: id.to_string() })
     }
 
     /// The cursor as text; opaque to whoever gets it.
     pub(super) fn text(&self) -> String {
-        format!("{}.{}", self.updated_at, self.id)
+        format!("{}{}.{}", if self.pinned { PINNED } else { "" }, self.updated_at, self.id)
+    }
+}
+
+/// Where a part of what was found ends: when its last one was said, and its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SearchCursor {
+    pub(super) at: i64,
+    pub(super) id: String,
+}
+
+impl SearchCursor {
+    /// Before the first one.
+    pub(super) fn start() -> Self {
+        Self { at: i64::MAX, id: String::new() }
+    }
+
+    /// The cursor in `text`, as [`Self::text`] wrote it.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (at, id) = text.split_once('.')?;
+        let id = ConversationId::parse(id).ok()?;
+        Some(Self { at: number(at)?, id: id.to_string() })
+    }
+
+    /// The cursor as text; opaque to whoever gets it.
+    pub(super) fn text(&self) -> String {
+        format!("{}.{}", self.at, self.id)
     }
 }
 
@@ -70,7 +103,7 @@ pub(super) struct Kept {
 
 /// The part of a message that a view needs.
 pub(super) enum ViewPart {
-    User(String),
+    User(String, Vec<FileRef>),
     Assistant(AssistantMessage),
     /// The fates of the calls before it.
     Fates(Vec<(String, CallFate)>),
@@ -80,16 +113,11 @@ impl ViewPart {
     /// The part of `message` that a view needs.
     pub(super) fn from_message(message: Message) -> Self {
         match message {
-            Message::User(user) => Self::User(user.text),
+            Message::User(user) => Self::User(user.text, user.files),
             Message::Assistant(answer) => Self::Assistant(answer),
             Message::ToolResults(results) => Self::Fates(fates(&results)),
         }
     }
-}
-
-/// The fates of the calls that `results` answer, by their ids.
-pub(super) fn fates(results: &[ToolResult]) -> Vec<(String, CallFate)> {
-    results.iter().map(|result| (result.id.as_str().to_owned(), result.fate)).collect()
 }
 
 /// The messages that a user sees: `kept` without the tools' results, which tell what became of the calls before them.
@@ -97,13 +125,18 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     let mut seen: Vec<MessageView> = Vec::new();
     for Kept { id, created_at_ms, what } in kept {
         match what {
-            ViewPart::User(text) => {
+            ViewPart::User(text, files) => {
                 let calls = Vec::new();
-                seen.push(MessageView { id, role: Role::User, text, calls, created_at_ms });
+                seen.push(MessageView { id, role: Role::User, text, files, calls, created_at_ms });
             }
             ViewPart::Assistant(answer) => {
-                let calls = answer.calls().map(|call| call_view(&call.id, &call.name)).collect();
-                seen.push(MessageView { id, role: Role::Assistant, text: answer.text(), calls, created_at_ms });
+                let mut calls: Vec<CallView> = answer.calls().map(|call| call_view(&call.id, &call.name)).collect();
+                if is_repetition(&answer) {
+                    calls.iter_mut().for_each(|call| call.of_client = true);
+                    stand_for_left(&seen, &mut calls);
+                }
+                let (text, files) = (answer.text(), Vec::new());
+                seen.push(MessageView { id, role: Role::Assistant, text, files, calls, created_at_ms });
             }
             ViewPart::Fates(fates) => {
                 let answer = seen.last_mut().filter(|answer| answer.id.run == id.run);
@@ -116,12 +149,33 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     seen
 }
 
-/// Gives a call of a run what it has made: the last one of its id.
+/// Calls that a run repeats with what its client says came of them stand for those that were left to it: of each tool in their
+/// order, among the calls of the turn before that were not made here.
+fn stand_for_left(before: &[MessageView], calls: &mut [CallView]) {
+    let Some(asking) = before.iter().rev().find(|message| !message.calls.is_empty()) else { return };
+    let is_left = |call: &&CallView| matches!(call.fate, CallFate::NotRun | CallFate::AwaitsClient);
+    let mut left: Vec<&CallView> = asking.calls.iter().filter(is_left).collect();
+    for call in calls {
+        if let Some(at) = left.iter().position(|left| left.name == call.name) {
+            call.stands_for = Some((asking.id.run, left.remove(at).id.clone()));
+        }
+    }
+}
+
+/// The call with the id `made_as` stands for the call of `run` that was let through.
+pub(super) fn link_approved(messages: &mut [MessageView], made_as: &ToolCallId, (run, call): (RunId, String)) {
+    let mut calls = messages.iter_mut().flat_map(|message| &mut message.calls);
+    if let Some(made) = calls.find(|made| made.id == made_as.as_str()) {
+        made.stands_for = Some((run, call));
+    }
+}
+
+/// Gives a call of a run what it has made, itself or by helpers: the last one of its id.
 pub(super) fn add_artifact(messages: &mut [MessageView], run: RunId, made: CallArtifact) {
     let of_run = messages.iter_mut().filter(|message| message.id.run == run && message.role == Role::Assistant);
-    let calls = of_run.flat_map(|message| &mut message.calls).filter(|call| call.id == made.call.as_str());
+    let calls = of_run.flat_map(|message| &mut message.calls).filter(|call| call.id == made.shown_with().as_str());
     if let Some(call) = calls.last() {
-        call.artifacts.push(made.artifact);
+        call.artifacts.push(made);
     }
 }
 
@@ -172,7 +226,8 @@ fn parts(answer: &Answer) -> Vec<Part<'_>> {
 
 /// A call before its result is known, which is what one without a result stays.
 fn call_view(id: &ToolCallId, name: &str) -> CallView {
-    CallView { id: id.as_str().to_owned(), name: name.to_owned(), fate: CallFate::NotRun, artifacts: Vec::new() }
+    let (id, name) = (id.as_str().to_owned(), name.to_owned());
+    CallView { id, name, fate: CallFate::NotRun, artifacts: Vec::new(), stands_for: None, of_client: false }
 }
 
 fn tell(call: &mut CallView, fates: &[(String, CallFate)]) {
@@ -207,10 +262,14 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back_and_nonsense_is_none() {
-        let cursor = HeadCursor { updated_at: 17, id: "a.b:c".into() };
-        assert_eq!(HeadCursor::parse(&cursor.text()), Some(cursor));
+        for pinned in [false, true] {
+            let cursor = HeadCursor { pinned, updated_at: 17, id: "a.b:c".into() };
+            assert_eq!(HeadCursor::parse(&cursor.text()), Some(cursor));
+        }
         let rows = [
             ("", "nothing"),
+            ("p", "nothing but that it is pinned"),
+            ("pp17.c", "pinned twice"),
             ("17", "no id"),
             ("17.", "an empty id"),
             (".c", "no time"),

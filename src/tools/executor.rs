@@ -275,7 +275,7 @@ fn cut_content(content: &mut String, max_bytes: usize, advice: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::ports::tools::Reporter;
+    use crate::agent::ports::tools::{KeepsFiles, Reporter};
     use crate::chat::caller::{Bearer, Caller, Owner};
     use crate::chat::ids::{ConversationId, RunId, ToolCallId};
     use crate::tools::ToolError;
@@ -342,6 +342,7 @@ mod tests {
             completed: None,
             first_try: None,
             progress: Reporter::default(),
+            files: KeepsFiles::default(),
         };
         let note = |whole| format!("\n[cut: 9 of {whole} bytes shown; ask for less]");
         let rows = [

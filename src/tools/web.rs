@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use url::Url;
 
-use crate::bounded::address::{BadException, Exceptions};
+use crate::bounded::address::{BadException, Exceptions, is_metadata_host};
 
 /// `[web]`: the search engine, and where pages may come from.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -25,7 +25,7 @@ impl WebConfig {
         let url = Url::parse(&self.search_url).ok()?;
         let is_plain =
             matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
-        (is_plain && url.has_host()).then_some(url)
+        (is_plain && url.has_host() && !is_metadata_host(&url)).then_some(url)
     }
 
     /// What may be reached though it is not public.
@@ -46,7 +46,10 @@ impl WebConfig {
         let mut mistakes = Vec::new();
         let mut wrong = |key: &str, reason: String| mistakes.push((key.to_owned(), reason));
         if !self.search_url.is_empty() && self.engine().is_none() {
-            wrong("search_url", "must be an http:// or https:// address without a user".to_owned());
+            wrong(
+                "search_url",
+                "must be an http:// or https:// address without a user, and no link-local one".to_owned(),
+            );
         }
         if let Err(error) = self.exceptions() {
             wrong("allow_hosts", error.to_string());
@@ -70,6 +73,7 @@ mod tests {
         };
         assert_eq!(config("", &[], 12).mistakes(), []);
         assert_eq!(config("http://10.0.0.7:8080/search", &["10.0.0.7:80", "[::1]:81"], 12).mistakes(), []);
+        assert_eq!(config("http://169.254.169.254/search", &[], 12).mistakes().len(), 1);
         let mistakes = config("http://user@search", &["nonsense"], 0).mistakes();
         let keys: Vec<_> = mistakes.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["search_url", "allow_hosts", "fetch_timeout_s"]);

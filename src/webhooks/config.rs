@@ -9,6 +9,7 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+use crate::bounded::address::{Exceptions, is_metadata_host, vet};
 use crate::chat::signal::{NamePattern, Subscription, Subscriptions};
 
 /// Stands before a secret (Standard Webhooks 1.0.0).
@@ -76,9 +77,18 @@ impl SignalsConfig {
         let mut mistakes = Vec::new();
         for (name, subscriber) in &self.subscribers {
             let mut wrong = |key: &str, reason: String| mistakes.push((format!("subscribers.{name}.{key}"), reason));
-            if address(&subscriber.url).is_none() {
-                let reason = "must be an https:// address without a user, or http:// on this machine";
-                wrong("url", reason.to_owned());
+            match address(&subscriber.url) {
+                None => {
+                    let reason = "must be an https:// address without a user, or http:// on this machine";
+                    wrong("url", reason.to_owned());
+                }
+                Some(url) if is_metadata_host(&url) => {
+                    wrong("url", "is a link-local address, where there is no subscriber".to_owned());
+                }
+                Some(url) if !subscriber.private && !is_here(&url) && vet(&url, &Exceptions::default()).is_err() => {
+                    wrong("url", "is an address of a private network: private = true allows that".to_owned());
+                }
+                Some(_) => {}
             }
             if subscriber.events.is_empty() {
                 wrong("events", "is required".to_owned());

@@ -9,7 +9,6 @@
 //! credential of a service and no cookie is sent.
 
 pub mod config;
-mod resolve;
 mod sign;
 
 use std::sync::Arc;
@@ -26,11 +25,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery, EndedDelivery};
+use crate::bounded::client::{self, Reach};
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339;
 use crate::chat::signal::{Signal, Subject};
+use crate::observe::metrics;
 pub use config::{SignalsConfig, SubscriberConfig};
-use resolve::Public;
 use sign::Keys;
 
 /// Between two looks for what others have left: new signals ring before, and what is to be sent again here is remembered.
@@ -129,6 +129,11 @@ impl Webhooks {
                 },
             };
             for one in due {
+                if one.attempts == 0 {
+                    let waited_ms = self.clock.now_ms().saturating_sub(one.signal.inserted_at_ms);
+                    let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or_default());
+                    metrics::delivery_waited(&subscriber.name, waited);
+                }
                 let (webhooks, subscriber) = (self.clone(), subscriber.clone());
                 sending.spawn(async move { webhooks.deliver(&subscriber, one).await });
             }
@@ -170,6 +175,14 @@ impl Webhooks {
             Ok(status) => self.later(attempts, subscriber, Some(status), format!("HTTP {}", status.as_u16())),
             Err(words) => self.later(attempts, subscriber, None, words.to_owned()),
         };
+        metrics::delivery(
+            &subscriber.name,
+            match &outcome {
+                Delivered::Yes(_) => "delivered",
+                Delivered::Later { .. } => "again",
+                Delivered::Dead { .. } => "dead",
+            },
+        );
         if let Delivered::Dead { error, .. } = &outcome {
             tracing::warn!(delivery.id = %due.id, subscriber = subscriber.name, error, "delivery given up");
         }
@@ -213,14 +226,8 @@ impl Subscriber {
     fn new(name: &str, config: &SubscriberConfig) -> Result<Option<Self>, reqwest::Error> {
         let timeout = Duration::from_secs(config.timeout_s);
         let Some(url) = config::address(&config.url) else { return Ok(None) };
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .timeout(timeout);
-        if !config.private && !config::is_here(&url) {
-            builder = builder.dns_resolver(Arc::new(Public));
-        }
+        let reach = if config.private || config::is_here(&url) { Reach::Private } else { Reach::Public };
+        let builder = client::builder(reach).retry(reqwest::retry::never()).no_proxy().timeout(timeout);
         let secrets = [&config.secret, &config.previous_secret];
         let keys = Keys::new(secrets.into_iter().filter_map(config::key_of));
         let (name, http, max_attempts) = (name.to_owned(), builder.build()?, config.max_attempts);

@@ -20,6 +20,7 @@ use crate::agent::ports::checkpoints::{
     Approved, Begun, Changes, Checkpoint, Checkpoints, Of, Refusal, Reset, Restored, Session, Working,
 };
 use crate::agent::ports::workspace::{Choice, Choices, Failure, Workspace, Workspaces};
+use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
@@ -286,9 +287,9 @@ impl Changes for Folders {
         Ok(place.with_keeper(of, Keeper::checkpoints).await?)
     }
 
-    async fn session(&self, of: Of<'_>) -> Result<Session, Refusal> {
+    async fn session(&self, of: Of<'_>, mut held: Reservation) -> Result<(Session, Reservation), Refusal> {
         let place = self.place(of.0).await?;
-        Ok(place.with_keeper(of, Keeper::session).await?)
+        place.with_keeper(of, move |keeper, of| Ok((keeper.session(of, &mut held)?, held))).await
     }
 
     async fn approve(&self, of: Of<'_>, message: Option<&str>) -> Result<Approved, Refusal> {

@@ -15,6 +15,7 @@ use crate::agent::ports::checkpoints::{
     Approved, Begun, ChangedFile, Checkpoint, FileStatus, Of, Refusal, Reset, Restored, Session,
 };
 use crate::agent::ports::workspace::Failure;
+use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
@@ -144,15 +145,20 @@ impl Keeper {
     }
 
     /// What has changed since the files were last approved.
-    pub(super) fn session(&mut self, of: Of<'_>) -> Result<Session, Failure> {
+    ///
+    /// Memory for it is taken by `held`.
+    pub(super) fn session(&mut self, of: Of<'_>, held: &mut Reservation) -> Result<Session, Refusal> {
         self.load(of)?;
         let journal = self.journal(of)?;
         let number = journal.session();
         let Some(at) = journal.approved() else { return Ok(Session { number, approved: None, files: Vec::new() }) };
         let approved = Some((journal.records[at].id.clone(), journal.records[at].at_ms));
-        let from = self.tree_at(of, at)?;
-        let now = self.look(of, Some(&from))?;
-        let files = self.checkpoints.changes(&from, &now).map_err(failed)?;
+        let (tree, before) = self.state_at(of, at)?;
+        let touched = self.touched(of)?;
+        let files = self.checkpoints.compare((&tree, &before), &touched, held).map_err(|error| match error {
+            CheckpointError::Exhausted(exhausted) => exhausted.into(),
+            error => Refusal::Failed(failed(error)),
+        })?;
         Ok(Session { number, approved, files: files.into_iter().map(changed).collect() })
     }
 
@@ -265,17 +271,23 @@ impl Keeper {
 
     /// The files at a checkpoint, with what files were that a tool has touched since and that no checkpoint had.
     fn tree_at(&mut self, of: Of<'_>, at: usize) -> Result<String, Failure> {
-        let journal = self.journal(of)?;
-        let tree = journal.records[at].tree.clone();
-        let since = journal.touched.values().filter(|file| file.behind > at);
-        let before: Vec<PreImage> = since
-            .filter(|file| file.before.is_some())
-            .map(|file| PreImage { path: file.path.as_bytes().to_vec(), id: file.before.clone() })
-            .collect();
+        let (tree, before) = self.state_at(of, at)?;
         if before.is_empty() {
             return Ok(tree);
         }
         self.checkpoints.with_files_before(&tree, &before).map_err(failed)
+    }
+
+    /// The tree of a checkpoint, and those files.
+    fn state_at(&mut self, of: Of<'_>, at: usize) -> Result<(String, Vec<PreImage>), Failure> {
+        let journal = self.journal(of)?;
+        let tree = journal.records[at].tree.clone();
+        let since = journal.touched.values().filter(|file| file.behind > at);
+        let before = since
+            .filter(|file| file.before.is_some())
+            .map(|file| PreImage { path: file.path.as_bytes().to_vec(), id: file.before.clone() })
+            .collect();
+        Ok((tree, before))
     }
 
     fn approved_tree(&mut self, of: Of<'_>) -> Result<Option<(String, String)>, Failure> {

@@ -132,6 +132,18 @@ async fn the_official_client_of_openai_reads_the_answer() {
 }
 
 #[tokio::test]
+async fn the_official_client_of_openai_reads_a_response() {
+    let Some(said) = node_says("OpenAI SDK, Responses").await else { return };
+    assert_eq!(said, ANSWER);
+}
+
+#[tokio::test]
+async fn the_official_client_of_anthropic_reads_the_answer() {
+    let Some(said) = node_says("Anthropic SDK").await else { return };
+    assert_eq!(said, ANSWER);
+}
+
+#[tokio::test]
 async fn an_ag_ui_agent_reads_the_answer() {
     let Some(said) = node_says("AG-UI").await else { return };
     assert_eq!(said, ANSWER);
@@ -151,7 +163,9 @@ async fn the_react_hook_of_the_ai_sdk_shows_the_answer() {
 
 #[test]
 fn every_example_is_run() {
-    let run = ["curl", "curl, one document", "Python", "client.js", "React", "OpenAI SDK", "AI SDK", "AG-UI"];
+    let of_models = ["OpenAI SDK", "OpenAI SDK, Responses", "Anthropic SDK"];
+    let run = [&["curl", "curl, one document", "Python", "client.js", "React"][..], &of_models, &["AI SDK", "AG-UI"]]
+        .concat();
     let text = text();
     let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     assert_eq!(headings, run);

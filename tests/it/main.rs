@@ -46,6 +46,8 @@ mod events;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod fleetprompt_walk;
 #[cfg(test)]
 mod fuzzing;
@@ -55,6 +57,10 @@ mod hostile;
 mod identity;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod mcp_server;
+#[cfg(test)]
+mod messages;
 #[cfg(test)]
 mod openai;
 #[cfg(test)]
@@ -69,6 +75,8 @@ mod protocol;
 mod providers;
 #[cfg(test)]
 mod research_walk;
+#[cfg(test)]
+mod responses;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]

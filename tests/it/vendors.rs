@@ -1,6 +1,7 @@
 //! The walk to a fifth vendor, as `docs/EXTENDING.md` tells it: one folder in `src/llm/` and its line in the table of
 //! `src/llm/mod.rs`, and then what is said of it and what shows that it works. Each test says what is missing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -25,7 +26,7 @@ const SAID: [(&str, &str); 7] = [
 /// The files that name the usual variable of each vendor's key.
 const SAID_OF_KEYS: [&str; 2] = ["docs/CONFIG.md", "src/demo/model/answer.rs"];
 
-/// What shows that a vendor works.
+/// What shows that a wire of a vendor works.
 const SHOWN: [&str; 3] =
     ["tests/fixtures/transcripts/NAME", "tests/fixtures/requests/NAME", "tests/fuzz/fuzz_targets/fold_NAME.rs"];
 
@@ -115,10 +116,28 @@ fn what_is_said_of_vendors_is_said_of_each() {
                 missing.push(format!("{path}: {key}"));
             }
         }
-        let shown = SHOWN.map(|path| path.replace("NAME", vendor.name()));
-        missing.extend(shown.into_iter().filter(|path| !root().join(path).exists()));
+        for wire in vendor.wires() {
+            let shown = SHOWN.map(|path| path.replace("NAME", wire.name));
+            missing.extend(shown.into_iter().filter(|path| !root().join(path).exists()));
+        }
     }
     none(missing);
+}
+
+#[test]
+fn each_wire_has_a_name_and_a_folder_of_its_own() {
+    let mut names = BTreeSet::new();
+    for vendor in Vendor::ALL {
+        let folder = format!("src/llm/{}", vendor.name());
+        assert_eq!(vendor.wire().name, vendor.name(), "the first wire has the name of its vendor");
+        for wire in vendor.wires() {
+            let own = if wire.name == vendor.name() { folder.clone() } else { format!("{folder}/{}", wire.name) };
+            assert!(names.insert(wire.name), "{} is the name of two wires", wire.name);
+            for file in ["wire.rs", "fold.rs"] {
+                assert!(root().join(&own).join(file).is_file(), "{own}/{file}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,51 @@
-//! Tools that the client of a run brings and runs itself: the check of a call, and what the transcript has instead of a
-//! result that comes later or never.
+//! Tools that the client of a run brings and runs itself: the check of a call, what is believed of earlier calls, and what the
+//! transcript has instead of a result that comes later or never.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::of_profile;
+use super::profile::{DELEGATE, FIND_TOOLS, Profile};
+use crate::agent::ports::tools::ToolExecutor;
 use crate::chat::fate::CallFate;
+use crate::chat::input::ClientMessage;
 use crate::chat::schema::Schema;
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput, ToolOutput};
+
+/// What counts of the history that a client tells: all words; and calls, where the profile takes the client's instructions too,
+/// of tools that the request declares and that nobody here has, whoever may use those. What our own tools have done is read
+/// from what is kept of it alone.
+pub fn believed(
+    mut earlier: Vec<ClientMessage>,
+    declared: &[Arc<ToolDef>],
+    profile: &Profile,
+    executor: &dyn ToolExecutor,
+) -> Vec<ClientMessage> {
+    if !earlier.iter().any(|message| matches!(message, ClientMessage::Calls(_))) {
+        return earlier;
+    }
+    let mut its_own = HashSet::new();
+    if profile.takes_instructions {
+        its_own.extend(declared.iter().map(|def| def.name.clone()));
+        for tool in of_profile(profile, executor) {
+            its_own.remove(&tool.def.name);
+        }
+        let plans = profile.planning.as_ref().map(|planning| planning.tool.as_str());
+        for name in profile.accepts.iter().map(String::as_str).chain([FIND_TOOLS, DELEGATE]).chain(plans) {
+            its_own.remove(name);
+        }
+    }
+    earlier.retain_mut(|message| match message {
+        ClientMessage::User(..) | ClientMessage::Assistant(_) => true,
+        ClientMessage::Calls(calls) => {
+            calls.retain(|call| its_own.contains(&call.tool));
+            !calls.is_empty()
+        }
+    });
+    earlier
+}
 
 /// Whether `call` of the client's tool `def` can be left to the client.
 ///

@@ -7,7 +7,7 @@
 //! **Invariant:** a tool that was listed for the model keeps its position, and new ones are appended, so that vendors'
 //! caches of prompts stay good.
 
-pub(super) mod client;
+pub mod client;
 pub mod consent;
 pub mod menu;
 pub mod profile;
@@ -100,6 +100,27 @@ impl Offer {
         let client: Vec<Arc<ToolDef>> = client.collect();
         defs.extend(client.iter().cloned());
         Self { defs, tools, accepts, client, own: Vec::new(), denied, finds }
+    }
+
+    /// Takes the client's tools back; whether there are others. Where there are none they stay listed, since the history may
+    /// name them.
+    pub(in crate::agent) fn withdraw_client(&mut self) -> bool {
+        let client = std::mem::take(&mut self.client);
+        let has_others = self.defs.len() > client.len();
+        if has_others {
+            self.defs.retain(|def| !client.iter().any(|of_client| of_client.name == def.name));
+        }
+        has_others
+    }
+
+    /// Whether a tool of the client is offered.
+    pub(in crate::agent) fn has_of_client(&self) -> bool {
+        !self.client.is_empty()
+    }
+
+    /// Whether this one of the client's is offered.
+    pub(in crate::agent) fn is_of_client(&self, name: &str) -> bool {
+        self.client.iter().any(|def| def.name == name)
     }
 
     /// These tools and no others, all of them listed.

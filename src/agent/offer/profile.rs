@@ -54,6 +54,8 @@ pub struct Profile {
     pub data: Vec<DataSlot>,
     /// The tools that are offered, in catalogue order.
     pub tools: Vec<OfferedTool>,
+    /// Those of all its tools that clients with a model of their own may call by themselves.
+    pub exposes: Vec<String>,
     /// Tools of sources that are offered by name, behind those, while their source has them.
     pub sourced: Vec<SourcedTool>,
     /// Tool names that are accepted from a model though they are not offered: aliases.
@@ -84,10 +86,14 @@ pub struct Profile {
     pub diagnostics: Diagnostics,
     /// The language answers must have, if any.
     pub reply_language: Option<ReplyLanguage>,
+    /// Whether a client's own instructions for the model stand behind its own, fenced; else they are left out.
+    pub takes_instructions: bool,
     /// Whether a run goes on when its client goes away, where the request does not say.
     pub background: bool,
     /// Whether clients get the model's thinking.
     pub shows_thinking: bool,
+    /// Whether users may see what tools were called with, and what they said.
+    pub shows_tools: bool,
     /// Which models answer, and what of that a request may choose.
     pub models: Menu,
 }

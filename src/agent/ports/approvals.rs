@@ -49,6 +49,14 @@ pub trait ApprovalStore: Send + Sync {
     async fn grant(&self, caller: &Caller, id: ApprovalId, decision: &Decision) -> Result<ApprovalView, GrantError>;
 }
 
+/// Says what a call that waits is about.
+#[async_trait]
+pub trait ApprovalTitles: Send + Sync {
+    /// The title of the call for `caller`, with whose token it is looked up; `None` where its tool has none, or it cannot be
+    /// made. At most 200 characters, on one line.
+    async fn title(&self, caller: &Caller, approval: &Approval) -> Option<String>;
+}
+
 /// An approval as those see it who may decide it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalView {

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
+use super::conversations::PageError;
 use super::store_error::StoreError;
+use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::tool::{ToolCall, ToolResult};
@@ -24,6 +26,13 @@ pub trait CallStore: Send + Sync {
     /// # Errors
     /// When they could not be read.
     async fn call_ids(&self, branch: Branch<'_>, most: usize) -> Result<Vec<String>, StoreError>;
+
+    /// All calls of the branch's last run that have a result, oldest first. `held` grows to what they take before they are
+    /// read.
+    ///
+    /// # Errors
+    /// When they could not be read, or there is no memory for them.
+    async fn calls_of_run(&self, branch: Branch<'_>, held: &mut Reservation) -> Result<Vec<PastCall>, PageError>;
 }
 
 /// The way from a run back to the beginning of its conversation.

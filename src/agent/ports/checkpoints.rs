@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::workspace::Failure;
+use crate::bounded::memory::{Exhausted, Reservation};
 use crate::chat::artifact::{Artifact, CHECKPOINT};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
@@ -55,11 +56,11 @@ pub trait Changes: Send + Sync {
     /// When they cannot be read.
     async fn checkpoints(&self, of: Of<'_>) -> Result<Vec<Checkpoint>, Refusal>;
 
-    /// What has changed since the files were last approved.
+    /// What has changed since the files were last approved; `held` comes back with the memory that it takes.
     ///
     /// # Errors
-    /// When the files cannot be read.
-    async fn session(&self, of: Of<'_>) -> Result<Session, Refusal>;
+    /// When the files cannot be read, or there is no memory for it.
+    async fn session(&self, of: Of<'_>, held: Reservation) -> Result<(Session, Reservation), Refusal>;
 
     /// What is there now is approved, and the next session begins.
     ///
@@ -89,6 +90,9 @@ pub enum Refusal {
     /// It is no checkpoint of this conversation.
     #[error("there is no such checkpoint")]
     Unknown,
+    /// There is no memory for the answer now.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
     /// The workspace did not do it.
     #[error(transparent)]
     Failed(#[from] Failure),

@@ -4,12 +4,15 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::approvals::ApprovalView;
+use super::feedback::KeptFeedback;
 use super::quotas::{OverQuota, Quotas};
 use super::store_error::StoreError;
+use super::usage::Used;
 use crate::bounded::memory::{Exhausted, Reservation};
-use crate::chat::artifact::Artifact;
+use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::caller::Owner;
 use crate::chat::fate::CallFate;
+use crate::chat::file::FileRef;
 use crate::chat::ids::{ConversationId, MessageId, PayloadId, RunId};
 use crate::chat::place::Place;
 use crate::chat::run::RunRecord;
@@ -17,13 +20,18 @@ use crate::chat::run::RunRecord;
 /// Reads and changes conversations as their owners see them.
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
-    /// The owner's conversations, newest change first, from `cursor` on.
+    /// The owner's conversations of that kind, pinned ones first, then newest change first, from `cursor` on.
     ///
     /// # Errors
     /// When they could not be read.
-    async fn conversations(&self, owner: &Owner, page: Page) -> Result<Paged<ConversationHead>, PageError>;
+    async fn conversations(
+        &self,
+        owner: &Owner,
+        listed: Listed,
+        page: Page,
+    ) -> Result<Paged<ConversationHead>, PageError>;
 
-    /// The conversation with a part of the messages of its newest branch: the newest ones before `page.cursor`, oldest
+    /// The conversation with a part of the messages of a branch: the newest ones before `page.cursor`, oldest
     /// first. A run is there whole or not at all, and one always is, so there may be more of them than requested.
     /// `held` grows to what they take before they are read.
     ///
@@ -32,13 +40,13 @@ pub trait ConversationStore: Send + Sync {
     async fn conversation(
         &self,
         owner: &Owner,
-        id: &ConversationId,
+        branch: BranchRef<'_>,
         page: Page,
         held: &mut Reservation,
     ) -> Result<Option<ConversationView>, PageError>;
 
-    /// Deletes the conversation with its runs, messages, summaries, trail, drafts, previews, payloads, approvals and
-    /// number. All its runs, so that
+    /// Deletes the conversation with its runs, messages, summaries, trail, drafts, previews, payloads, approvals, feedback,
+    /// words in the index, and number. All its runs, so that
     /// what else is kept of them can be forgotten; owners of live ones find them gone. `None` when there was no such
     /// conversation.
     ///
@@ -56,6 +64,27 @@ pub trait ConversationStore: Send + Sync {
         id: &ConversationId,
         page: Page,
     ) -> Result<Option<Paged<TrailItem>>, PageError>;
+}
+
+/// Knows the branches of a conversation.
+#[async_trait]
+pub trait BranchStore: Send + Sync {
+    /// How the runs of the conversation go on from each other, oldest first: its newest 2000 at most.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn tree(&self, owner: &Owner, id: &ConversationId) -> Result<Vec<RunNode>, StoreError>;
+
+    /// The newest message of the user's in it to which their client gave the id `name`; `None` where none has it.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    async fn message_known_as(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        name: &str,
+    ) -> Result<Option<MessageId>, StoreError>;
 }
 
 /// Gives away all of a conversation.
@@ -80,6 +109,61 @@ pub trait ExportStore: Send + Sync {
         at: ExportAt,
         held: &mut Reservation,
     ) -> Result<Option<ExportPart>, PageError>;
+
+    /// A part of what a user sees of the conversation, in the order of its runs, those of all branches; `None` when there
+    /// is no such conversation, or no longer. The same holds of it as of [`Self::export`].
+    ///
+    /// # Errors
+    /// When it could not be read, or there is no memory for it.
+    async fn transcript(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        at: Option<TranscriptAt>,
+        held: &mut Reservation,
+    ) -> Result<Option<TranscriptPart>, PageError>;
+}
+
+/// Which conversations of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// Those that are archived, or those that are not.
+    pub archived: bool,
+    /// Of those, the pinned ones, or those that are not; `None` is both.
+    pub pinned: Option<bool>,
+}
+
+/// Where a transcript goes on: behind a run's position, up to another one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TranscriptAt {
+    /// Behind this one.
+    pub run: i64,
+    /// Up to this one.
+    pub until: i64,
+}
+
+/// A part of a transcript.
+#[derive(Debug, Clone)]
+pub struct TranscriptPart {
+    /// The conversation as lists show it.
+    pub head: ConversationHead,
+    /// Its runs, in order.
+    pub runs: Vec<RunTranscript>,
+    /// Where the next part begins; `None` when there is none.
+    pub next: Option<TranscriptAt>,
+}
+
+/// What a user sees of a run.
+#[derive(Debug, Clone)]
+pub struct RunTranscript {
+    /// The run.
+    pub run: RunRecord,
+    /// Whether it goes on from the run before it; else another version of the conversation begins with it.
+    pub goes_on: bool,
+    /// Its messages.
+    pub messages: Vec<MessageView>,
+    /// What its user thinks of it.
+    pub feedback: Option<KeptFeedback>,
 }
 
 /// Why an export may not be made.
@@ -142,6 +226,38 @@ pub struct ConversationHead {
     pub message_count: u64,
     /// Where it is; not every one has a place.
     pub place: Option<Place>,
+    /// Whether lists have it first.
+    pub pinned: bool,
+    /// Whether it is only in the list of those.
+    pub archived: bool,
+}
+
+/// A branch of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct BranchRef<'a> {
+    /// The conversation.
+    pub conversation: &'a ConversationId,
+    /// The run that it ends with; `None` for the newest one.
+    pub tip: Option<RunId>,
+}
+
+impl<'a> BranchRef<'a> {
+    /// The newest branch of a conversation.
+    pub fn newest(conversation: &'a ConversationId) -> Self {
+        Self { conversation, tip: None }
+    }
+}
+
+/// A run in the tree of its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunNode {
+    /// The run.
+    pub run: RunId,
+    /// The run that it goes on from; `None` at the beginning.
+    pub parent: Option<RunId>,
+    /// Where it begins with a message of the user: what tells that from others. Of a run that has the place of no other
+    /// it says nothing.
+    pub asked: Option<String>,
 }
 
 /// A conversation with its messages.
@@ -149,10 +265,16 @@ pub struct ConversationHead {
 pub struct ConversationView {
     /// Its head.
     pub head: ConversationHead,
-    /// Of the newest branch, oldest first.
+    /// Of the branch, oldest first.
     pub messages: Vec<MessageView>,
+    /// The runs of these messages, and those that have none, oldest first.
+    pub runs: Vec<RunRecord>,
     /// Where the part with the messages before these begins; `None` when there are none.
     pub earlier: Option<String>,
+    /// What its user thinks of the answers among them, in the order of their runs.
+    pub feedback: Vec<KeptFeedback>,
+    /// What its runs have used, those of all branches.
+    pub used: Used,
 }
 
 /// A message as a user sees it.
@@ -164,6 +286,8 @@ pub struct MessageView {
     pub role: Role,
     /// The words; may be empty where the assistant only called tools.
     pub text: String,
+    /// The files that belong to it.
+    pub files: Vec<FileRef>,
     /// The tools it called and what became of them.
     pub calls: Vec<CallView>,
     /// When it was kept, in milliseconds since the Unix epoch.
@@ -188,8 +312,13 @@ pub struct CallView {
     pub name: String,
     /// Its fate.
     pub fate: CallFate,
-    /// What it has made for the screen.
-    pub artifacts: Vec<Artifact>,
+    /// What it has made for the screen, itself or by helpers.
+    pub artifacts: Vec<CallArtifact>,
+    /// The call of an earlier run for which it stands: it makes what was let through, or repeats it with what its client says
+    /// came of it.
+    pub stands_for: Option<(RunId, String)>,
+    /// Whether it is what a client has told of a call of its own.
+    pub of_client: bool,
 }
 
 /// Where an export goes on: its sections one after the other, each behind what was read of it.
@@ -287,6 +416,8 @@ pub struct RunExport {
     pub parent: Option<MessageId>,
     /// The screen state that its request brought, or that it took over.
     pub context: Option<Box<RawValue>>,
+    /// What its user thinks of it.
+    pub feedback: Option<KeptFeedback>,
 }
 
 /// A payload as it was kept.
@@ -311,6 +442,8 @@ pub struct ArtifactExport {
     pub run: RunId,
     /// The call that made it.
     pub call: String,
+    /// The helper that has made the call; `None` where the model that answers has.
+    pub helper: Option<HelperOf>,
     /// Its kind.
     pub kind: String,
     /// As its kind says.

@@ -1,13 +1,18 @@
 //! The language model's port: one call is one turn.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use tokio::time::Instant;
 
+use crate::chat::answer_format::AnswerFormat;
 use crate::chat::failure::FailureCode;
+use crate::chat::file::FileKind;
+use crate::chat::ids::FileId;
 use crate::chat::message::{Message, ModelOrigin};
 use crate::chat::model::ModelChoice;
 use crate::chat::stream::StreamEvent;
@@ -35,34 +40,98 @@ pub struct ChatRequest<'a> {
     pub system: &'a SystemPrompt,
     /// The conversation so far; the last entry is the user's message or tool results.
     pub messages: &'a [Message],
+    /// The files that they name.
+    pub files: SentFiles<'a>,
     /// The offered tools, always in the same order.
     pub tools: &'a [Arc<ToolDef>],
     /// Whether the model may call them; where not, the tools are there only for vendors that refuse a history with
     /// calls of tools that it does not list.
     pub may_call: bool,
+    /// Whether it has to call one. A vendor that cannot force it is asked for it in words.
+    pub must_call: MustCall<'a>,
+    /// The form of its answer, once it calls no more tools; never beside a call that it has to make. A vendor that cannot
+    /// hold a model to it is asked for it in words: whoever gets the answer checks it.
+    pub format: Option<&'a AnswerFormat>,
     /// The models that may answer, and their options. A provider of one model ignores the names.
     pub model: &'a ModelChoice,
     /// When the run ends whatever happens: nothing is begun that would have to wait until then.
     pub deadline: Option<Instant>,
 }
 
-/// The system prompt, cut where its stable part ends: everything before the cut can be cached by a vendor.
+/// The bytes of files, and what the model can be given of them. By default there are none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SentFiles<'a> {
+    /// The bytes of those that are sent; `None` of one that is not kept any more. Others are older than may be sent.
+    pub bytes: Option<&'a HashMap<FileId, Option<Bytes>>>,
+    /// What the model takes; set by whoever knows the model.
+    pub takes: Takes,
+}
+
+impl<'a> SentFiles<'a> {
+    /// The bytes of that one.
+    pub fn of(&self, id: FileId) -> Option<&'a [u8]> {
+        self.bytes?.get(&id)?.as_deref()
+    }
+
+    /// Whether it would be sent, if it were still kept.
+    pub fn is_gone(&self, id: FileId) -> bool {
+        matches!(self.bytes.and_then(|bytes| bytes.get(&id)), Some(None))
+    }
+}
+
+/// The files that a model can be given beside texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Takes {
+    /// Pictures of these kinds.
+    pub images: &'static [FileKind],
+    /// PDF documents.
+    pub pdf: bool,
+    /// The largest picture, in bytes.
+    pub image_bytes: u64,
+    /// The longest side of a picture, in pixels.
+    pub image_side: u32,
+    /// The largest PDF document, in bytes.
+    pub pdf_bytes: u64,
+}
+
+/// Whether a model has to call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MustCall<'a> {
+    /// It decides.
+    #[default]
+    No,
+    /// Any.
+    Any,
+    /// This one.
+    This(&'a str),
+}
+
+/// The system prompt, cut where what stays the same ends: everything before a cut can be cached by a vendor.
 #[derive(Debug, Clone)]
 pub struct SystemPrompt {
     /// Role and guidance: the same for every run of a profile.
     pub instructions: Arc<str>,
+    /// What the client tells the model, fenced: the same for every run of one client; empty when there is nothing.
+    pub client: String,
     /// This request's screen state; empty when there is none.
     pub context: String,
 }
 
 impl SystemPrompt {
-    /// Both parts as one text, a blank line between them.
+    /// Its parts in this order.
+    pub fn parts(&self) -> [&str; 3] {
+        [&*self.instructions, &self.client, &self.context]
+    }
+
+    /// How long they are together, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// All parts as one text, a blank line between them.
     pub fn text(&self) -> String {
-        match (&*self.instructions, self.context.as_str()) {
-            (instructions, "") => instructions.to_owned(),
-            ("", context) => context.to_owned(),
-            (instructions, context) => format!("{instructions}\n\n{context}"),
-        }
+        let parts: Vec<&str> = self.parts().into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("\n\n")
     }
 }
 

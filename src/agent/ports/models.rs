@@ -22,6 +22,8 @@ pub struct ModelSettings {
     pub default: Option<String>,
     /// What kinds of providers there are.
     pub kinds: Vec<ProviderKind>,
+    /// The providers that cannot be asked, by name, each with the reason in words that begin with its place.
+    pub unusable: BTreeMap<String, String>,
 }
 
 /// A kind of provider.
@@ -63,6 +65,9 @@ impl ModelSettings {
         }
         if kind.needs_url && provider.base_url.is_empty() {
             missing.push(format!("providers.{}.base_url is not set", workload.provider));
+        }
+        if missing.is_empty() {
+            missing.extend(self.unusable.get(&workload.provider).cloned());
         }
         missing
     }

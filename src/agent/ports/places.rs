@@ -75,4 +75,8 @@ pub struct Changes {
     pub context_type: Option<String>,
     /// The rest of its place.
     pub place: PlaceUpdate,
+    /// Whether lists have it first. One that no list has yet stays as it is.
+    pub pinned: Option<bool>,
+    /// Whether only the list of those has it; the same.
+    pub archived: Option<bool>,
 }

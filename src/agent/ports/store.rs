@@ -128,6 +128,13 @@ pub trait RunRecords: Send + Sync {
     /// When the store failed.
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError>;
 
+    /// The owner's run of that id and those that went on behind decisions on calls of it, and of each other: the newest, oldest
+    /// first. Empty where there is no such run.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn went_on(&self, owner: &Owner, run: RunId) -> Result<Vec<RunRecord>, StoreError>;
+
     /// The runs of the owner's conversation that have not ended: the running one, then those that wait for their turn,
     /// in the order in which they get it.
     ///
@@ -166,6 +173,12 @@ pub struct NewRun<'a> {
     pub earlier: &'a [ClientMessage],
     /// Whether a conversation that begins with it is left out of lists.
     pub unlisted: bool,
+    /// The client's own id of its message, by which it may ask it again.
+    pub asked_as: Option<&'a str>,
+    /// Whether, begun with a decision, it waits for those on other calls of the same turn.
+    pub gathers: bool,
+    /// Whether it asks no model; kept, for the run that goes on behind a decision on its call.
+    pub direct: bool,
     /// Makes a repeated request find this run.
     pub key: Option<RequestKey<'a>>,
     /// Whether it may wait behind a run that is there already, and how many may wait in a conversation at most; `None`:
@@ -227,6 +240,8 @@ pub struct RequestKey<'a> {
     pub key: &'a str,
     /// A digest of the request.
     pub digest: &'a [u8],
+    /// Whether a request of the last two minutes with the same digest is meant too, whatever its key: the newest.
+    pub or_lately: bool,
 }
 
 /// How a run has begun.

@@ -4,10 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
 use serde_json::{Map, Value};
 
-use crate::chat::caller::Caller;
+use super::files::{FileError, Files, Incoming};
+use crate::chat::caller::{Caller, Owner};
 use crate::chat::directive::DirectiveNotice;
+use crate::chat::file::{FileRef, NewFile};
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
 use crate::chat::operation::OperationRule;
 use crate::chat::place::Place;
@@ -111,6 +115,37 @@ pub struct ToolContext<'a> {
     pub first_try: Option<&'a ToolCallId>,
     /// Gets the progress of the call.
     pub progress: Reporter<'a>,
+    /// Keeps what it makes.
+    pub files: KeepsFiles<'a>,
+}
+
+/// Keeps files that tools make, where somebody does.
+#[derive(Clone, Copy, Default)]
+pub struct KeepsFiles<'a>(Option<&'a dyn Files>);
+
+impl<'a> KeepsFiles<'a> {
+    /// There.
+    pub fn there(files: &'a dyn Files) -> Self {
+        Self(Some(files))
+    }
+
+    /// Keeps a file of the owner's.
+    ///
+    /// # Errors
+    /// See [`FileError`].
+    pub async fn keep(self, owner: &Owner, file: NewFile) -> Result<FileRef, FileError> {
+        let files = self.0.ok_or(FileError::Off)?;
+        let NewFile { name, media_type, data } = file;
+        let content = stream::iter([Ok(Bytes::from(data))]).boxed();
+        let incoming = Incoming { name: name.as_deref(), media_type: media_type.as_deref(), content };
+        Ok(files.keep(owner, incoming).await?.file)
+    }
+}
+
+impl fmt::Debug for KeepsFiles<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeepsFiles").field(&self.0.is_some()).finish()
+    }
 }
 
 impl ToolContext<'_> {

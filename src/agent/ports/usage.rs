@@ -7,6 +7,7 @@ use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
+use crate::chat::ids::ConversationId;
 use crate::chat::stream::Spent;
 
 /// The code of whatever is refused, or ends, since a budget is used up.
@@ -35,6 +36,24 @@ pub trait UsageStore: Send + Sync {
     /// # Errors
     /// When the store failed.
     async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError>;
+
+    /// The same by month and model, newest month first.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn used_by_month(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedInMonth>, StoreError>;
+
+    /// What the runs have used that began on these days, by their conversations: those with the highest cost first, then
+    /// those with the most tokens; at most `most` of them. What belongs to no run is not among it.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn used_by_conversation(
+        &self,
+        owner: &Owner,
+        days: Days,
+        most: u32,
+    ) -> Result<Vec<UsedInConversation>, StoreError>;
 
     /// Adds the usage of model calls to the owner's, each time that it is called: as calls of no run.
     ///
@@ -68,5 +87,27 @@ pub struct UsedOnDay {
     /// `provider:model`.
     pub model: String,
     /// How much. A run counts for the model that answered its first turn.
+    pub used: Used,
+}
+
+/// The usage of one model in one month.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedInMonth {
+    /// The month, as `2026-11`.
+    pub month: String,
+    /// `provider:model`.
+    pub model: String,
+    /// How much.
+    pub used: Used,
+}
+
+/// The usage of a conversation's runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedInConversation {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// What lists call it.
+    pub title: String,
+    /// How much.
     pub used: Used,
 }

@@ -30,7 +30,17 @@ impl Fences {
 
     /// The mark of a conversation, in hex.
     pub fn mark(&self, owner: &Owner, conversation: &ConversationId) -> String {
-        let of = serde_json::json!([owner.tenant, owner.user, conversation.as_str()]).to_string();
+        self.mark_of(&serde_json::json!([owner.tenant, owner.user, conversation.as_str()]))
+    }
+
+    /// The mark of a user in all of their conversations, for what their client sends with each of them: there a mark of
+    /// each conversation would cost the vendor's cache every time.
+    pub fn mark_of_user(&self, owner: &Owner) -> String {
+        self.mark_of(&serde_json::json!([owner.tenant, owner.user]))
+    }
+
+    fn mark_of(&self, of: &serde_json::Value) -> String {
+        let of = of.to_string();
         let tag = sign(&self.0, of.as_bytes());
         tag.as_ref().iter().take(MARK_BYTES).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -53,6 +63,7 @@ mod tests {
             (fences.mark(&owner("", "bob"), &id("c1")), "another user's of the same name"),
             (fences.mark(&owner("t", "ada"), &id("c1")), "another tenant's"),
             (Fences::fresh().mark(&owner("", "ada"), &id("c1")), "another process"),
+            (fences.mark_of_user(&owner("", "ada")), "that of all their conversations"),
         ];
         for (other, reason) in others {
             assert_ne!(mark, other, "{reason}");

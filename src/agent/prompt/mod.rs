@@ -3,6 +3,7 @@
 //! Blocks that take no values are the same for every run of a profile, and vendors cache a prompt by its beginning: as
 //! long as they stand first, they are joined once, when the profile is loaded.
 
+pub mod client;
 pub mod fence;
 pub mod labels;
 pub mod one_call;
@@ -78,7 +79,7 @@ impl Prompt {
                 Err(error) => tracing::error!(%error, "a block of the prompt was left out"),
             }
         }
-        SystemPrompt { instructions: self.stable.clone(), context }
+        SystemPrompt { instructions: self.stable.clone(), client: String::new(), context }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
-use crate::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
+use crate::agent::ports::llm::{ChatRequest, LlmProvider, MustCall, ProviderError, SentFiles, SystemPrompt};
 use crate::agent::spend::tally::Tally;
 use crate::chat::message::{Message, ModelOrigin, UserMessage};
 use crate::chat::model::{Effort, ModelChoice};
@@ -49,7 +49,8 @@ pub struct OneCall {
 impl OneCall {
     /// A call of `model`, with options of this module.
     pub fn new(model: &ModelChoice, instructions: &'static str, request: String) -> Self {
-        let system = SystemPrompt { instructions: Arc::from(instructions), context: String::new() };
+        let system =
+            SystemPrompt { instructions: Arc::from(instructions), client: String::new(), context: String::new() };
         let models = model.models.clone();
         Self::of(ModelChoice { max_tokens: None, temperature: None, effort: None, models }, system, request)
     }
@@ -93,8 +94,11 @@ impl OneCall {
         let request = ChatRequest {
             system: &self.system,
             messages: &self.messages,
+            files: SentFiles::default(),
             tools: &[],
             may_call: false,
+            must_call: MustCall::No,
+            format: None,
             model: &self.model,
             deadline: Some(deadline),
         };

@@ -15,6 +15,10 @@ pub struct RunLimits {
     pub wall: Duration,
     /// How long a call waits for an approval; never without end.
     pub approval: Duration,
+    /// How long a run waits for a summary of what it does not read: one that takes longer serves the next run.
+    pub summary_wait: Duration,
+    /// How long a run that goes on behind a decision waits for the next one on a call of the same turn; zero is not at all.
+    pub decisions: Duration,
     /// The same call so often in a row is not made any more.
     pub repeated_calls: u32,
     /// Calls that may wait for approval in a conversation; 100 is all that is counted.

@@ -25,12 +25,7 @@ pub(in crate::agent) struct Tally {
 impl Tally {
     /// Of a call with these, before its answer.
     pub(in crate::agent) fn new(system: &SystemPrompt, tools: &[Arc<ToolDef>]) -> Self {
-        Self {
-            system_bytes: system.instructions.len() + system.context.len(),
-            tools: tools.to_vec(),
-            answer_bytes: 0,
-            reported: Usage::default(),
-        }
+        Self { system_bytes: system.bytes(), tools: tools.to_vec(), answer_bytes: 0, reported: Usage::default() }
     }
 
     /// Counts what came.
@@ -116,7 +111,8 @@ mod tests {
 
     #[test]
     fn what_was_not_reported_is_estimated() {
-        let system = SystemPrompt { instructions: "x".repeat(40).into(), context: "y".repeat(8) };
+        let system =
+            SystemPrompt { instructions: "x".repeat(40).into(), client: String::new(), context: "y".repeat(8) };
         let tool = ToolDef { name: "find".into(), description: "Finds".into(), input_schema: json!({"a": 1}) };
         let messages = [Message::User(UserMessage::new("Why?"))];
         let text = |bytes: usize| StreamEvent::Text("t".repeat(bytes));

@@ -1,11 +1,11 @@
-//! What helpers of a run leave to it: what they have used, the payloads that their tools have made, and the writes that
-//! they have sent.
+//! What helpers of a run leave to it: what they have used, what their tools have made, and the writes that they have sent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::pending::Paused;
 use crate::agent::recap::Mentions;
 use crate::chat::approval::Approval;
+use crate::chat::artifact::CallArtifact;
 use crate::chat::cost::{Cost, Sum};
 use crate::chat::payload::Payload;
 use crate::chat::place::Place;
@@ -25,6 +25,8 @@ pub(super) struct Left {
     /// What the budgets have not heard of.
     pub(super) uncounted: Vec<(Usage, Option<Cost>)>,
     pub(super) payloads: Vec<Payload>,
+    /// What their tools have made for the client's screen.
+    pub(super) artifacts: Vec<CallArtifact>,
     pub(super) writes: Vec<TrailEvent>,
     /// Their calls that wait for a person.
     pub(super) approvals: Vec<Approval>,

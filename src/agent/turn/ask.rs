@@ -5,10 +5,11 @@ use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use super::context::{Ended, TurnRequest, Turns, failed};
+use super::files::log_unread;
 use super::fold::{Turn, TurnFold};
 use super::language::{LanguageGate, Verdict};
 use super::state::{Open, Times, Transcript};
-use crate::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind};
+use crate::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind, SentFiles};
 use crate::agent::spend::tally::Tally;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
@@ -32,12 +33,11 @@ impl Turns<'_> {
         &self,
         transcript: &mut Transcript,
         request: TurnRequest<'_>,
-        hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         let mut may_ask_again = true;
         loop {
             let since_ms = self.now_ms();
-            let (turn, mut gate) = self.answer(transcript, request, hold_ideographs).await?;
+            let (turn, mut gate) = self.answer(transcript, request).await?;
             let times = Times { since_ms, now_ms: self.now_ms() };
             let finish = turn.reason.map_or("truncated", FinishReason::name);
             transcript.note_turn(Some(&turn.message), finish, turn.usage.map(Counted::reported), times);
@@ -89,10 +89,12 @@ impl Turns<'_> {
         &self,
         transcript: &mut Transcript,
         request: TurnRequest<'_>,
-        hold_ideographs: bool,
     ) -> Result<(Turn, LanguageGate), Ended> {
         self.stay_within_budget().await?;
-        let mut gate = LanguageGate::new(hold_ideographs);
+        let mut gate = match request.is_free() {
+            true => LanguageGate::new(request.holds_ideographs),
+            false => LanguageGate::shut(),
+        };
         let streamed = self.stream_turn(transcript, request, &mut gate).await;
         if let Err(ended) = streamed {
             // Nothing was decided about withheld text; emit it with the rest of the text, unless it would be rejected.
@@ -130,6 +132,11 @@ impl Turns<'_> {
         // The model is known when it answers.
         let span = spans::llm_chat();
         let streamed = async {
+            let files = self.load_files(&transcript.messages).await.map_err(|error| {
+                log_unread(&error);
+                let words = "The files of this conversation cannot be read now; please try again";
+                failed(FailureCode::StoreUnavailable, words, true)
+            })?;
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
@@ -142,8 +149,11 @@ impl Turns<'_> {
             let request = ChatRequest {
                 system: request.system,
                 messages: transcript.messages.all(),
+                files: SentFiles { bytes: Some(&files), ..SentFiles::default() },
                 tools: request.tools,
                 may_call: request.may_call,
+                must_call: request.must_call,
+                format: request.format,
                 model: self.model,
                 deadline: self.deadline,
             };
@@ -155,6 +165,7 @@ impl Turns<'_> {
                     return Err(provider_failed(error));
                 }
             };
+            drop(files);
             spans::answered_by(&stream.origin.provider, &stream.origin.model);
             if let Some(id) = &stream.request_id {
                 spans::tell_current(names::RESPONSE_ID, || id.clone());
@@ -245,7 +256,7 @@ fn tell_end(reason: FinishReason, usage: Usage) {
 }
 
 /// Notes an answer that came to its end and is still none.
-fn log_answer(transcript: &Transcript, code: FailureCode, message: &'static str) {
+pub(super) fn log_answer(transcript: &Transcript, code: FailureCode, message: &'static str) {
     let (origin, request_id) = transcript.answered_by.as_ref().map(|(origin, id)| (origin, id.as_deref())).unzip();
     tracing::warn!(
         error.code = code.name(),

@@ -215,9 +215,9 @@ impl Turns<'_> {
     /// Notes and tells what came of a call.
     fn answered(&self, call: ToolCall, output: ToolOutput, since_ms: i64, transcript: &mut Transcript) {
         let (id, name) = (call.id.clone(), call.name.clone());
-        let ToolOutput { content, artifacts, payload, fate, error, moves, note } = output;
+        let ToolOutput { content, artifacts, payload, fate, error, moves, note, files } = output;
         let visible: Arc<str> = Arc::from(if self.details { content.as_str() } else { "" });
-        let result = ToolResult { id: id.clone(), name: name.clone(), content, fate };
+        let result = ToolResult { id: id.clone(), name: name.clone(), content, fate, files };
         self.note(call, (result, note), since_ms, transcript);
         self.emit(AgentEvent::ToolCallFinished { id: id.clone(), name, fate, error, result: visible });
         for artifact in artifacts {

@@ -16,6 +16,10 @@ impl Turns<'_> {
     /// run's answer then.
     pub(super) async fn clarify(&self, transcript: &mut Transcript) -> Result<bool, Ended> {
         let (Some(gate), Role::Answers) = (&self.profile.clarify, self.role) else { return Ok(false) };
+        if self.terms.are_bound() {
+            // Nobody would read the questions.
+            return Ok(false);
+        }
         let Some(message) = transcript.messages.unanswered() else { return Ok(false) };
         let mut so_far = transcript.about.clarification().cloned().unwrap_or_default();
         if so_far.is_over || so_far.rounds >= gate.rounds {

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::speech::kept;
 use super::state::Transcript;
 use super::stop::StopReason;
+use super::terms::Terms;
 use crate::agent::offer::profile::{Profile, Profiles};
 use crate::agent::offer::selection::Finder;
 use crate::agent::ports::approvals::ApprovalStore;
@@ -14,8 +15,10 @@ use crate::agent::ports::chats::ChatStore;
 use crate::agent::ports::checkpoints::Checkpoints;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::data::DataLoader;
+use crate::agent::ports::decisions::Decisions;
 use crate::agent::ports::events::EventSink;
-use crate::agent::ports::llm::{LlmProvider, SystemPrompt};
+use crate::agent::ports::files::Files;
+use crate::agent::ports::llm::{LlmProvider, MustCall, SystemPrompt};
 use crate::agent::ports::names::NameStore;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::plans::PlanCommits;
@@ -26,9 +29,11 @@ use crate::agent::prompt::fence::Fences;
 use crate::agent::spend::budget::Budgets;
 use crate::agent::spend::limits::RunLimits;
 use crate::agent::spend::prices::Prices;
+use crate::chat::answer_format::AnswerFormat;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
+use crate::chat::input::Direct;
 use crate::chat::model::{Helper, ModelChoice};
 use crate::chat::origin::CallOrigin;
 use crate::chat::payload::{NewPayload, PayloadSource};
@@ -48,12 +53,16 @@ pub struct Agent {
     pub finder: Finder,
     /// Where the transcript is kept.
     pub store: Arc<dyn RunCommits>,
+    /// Where files are kept.
+    pub files: Arc<dyn Files>,
     /// What keeps the files of workspaces, where there are some, and the role of those who work on them; empty: everybody.
     pub checkpoints: Option<(Arc<dyn Checkpoints>, String)>,
     /// Where payloads are kept.
     pub payloads: Arc<dyn PayloadStore>,
     /// Calls that wait for an approval.
     pub approvals: Arc<dyn ApprovalStore>,
+    /// Decisions on further calls of a turn.
+    pub decisions: Arc<dyn Decisions>,
     /// Where plans are kept.
     pub plans: Arc<dyn PlanCommits>,
     /// The names of things.
@@ -117,6 +126,10 @@ pub(super) struct TurnRequest<'a> {
     pub(super) system: &'a SystemPrompt,
     pub(super) tools: &'a [Arc<ToolDef>],
     pub(super) may_call: bool,
+    pub(super) must_call: MustCall<'a>,
+    pub(super) format: Option<&'a AnswerFormat>,
+    /// Whether text waits as long as it may be in another language than the profile's.
+    pub(super) holds_ideographs: bool,
 }
 
 /// Why a run ended without an answer.
@@ -146,6 +159,9 @@ pub(super) struct Turns<'a> {
     /// What the turn before was about.
     pub(super) recap: Option<&'a Recap>,
     pub(super) client_tools: &'a [Arc<ToolDef>],
+    /// What is done instead of asking a model.
+    pub(super) direct: Option<&'a Direct>,
+    pub(super) terms: Terms<'a>,
     pub(super) events: &'a dyn EventSink,
     pub(super) role: Role<'a>,
 }

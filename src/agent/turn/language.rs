@@ -94,6 +94,8 @@ enum State {
     Rejected,
     /// Everything flows.
     Open,
+    /// Nothing does: the answer has a form that whoever is to read it gets whole, or not at all.
+    Shut,
 }
 
 #[derive(Debug, Default)]
@@ -130,10 +132,17 @@ impl LanguageGate {
         Self { state, held: String::new(), all: Count::default(), since: Count::default() }
     }
 
+    /// A gate that lets nothing through.
+    pub fn shut() -> Self {
+        Self { state: State::Shut, ..Self::new(false) }
+    }
+
     /// The text that can be emitted now, possibly empty.
     pub fn push(&mut self, text: String) -> String {
-        if matches!(self.state, State::Open) {
-            return text;
+        match self.state {
+            State::Open => return text,
+            State::Shut => return String::new(),
+            State::Watching | State::Holding(_) | State::Rejected => {}
         }
         let mut emitted = 0;
         for (at, c) in text.char_indices() {
@@ -155,7 +164,7 @@ impl LanguageGate {
                 self.held.push_str(&text[emitted..]);
                 text[..emitted].to_owned()
             }
-            State::Open => std::mem::take(&mut self.held) + &text,
+            State::Open | State::Shut => std::mem::take(&mut self.held) + &text,
         }
     }
 
@@ -175,7 +184,7 @@ impl LanguageGate {
     pub fn waits_until(&self) -> Option<Instant> {
         match self.state {
             State::Holding(until) => Some(until),
-            State::Watching | State::Rejected | State::Open => None,
+            State::Watching | State::Rejected | State::Open | State::Shut => None,
         }
     }
 
@@ -190,14 +199,16 @@ impl LanguageGate {
 
     /// Opens the gate for the rest of the turn, since it calls a tool; the text that waited.
     pub fn open(&mut self) -> String {
-        self.state = State::Open;
+        if !matches!(self.state, State::Shut) {
+            self.state = State::Open;
+        }
         std::mem::take(&mut self.held)
     }
 
     /// The verdict at the end of a turn without calls.
     pub fn close(&mut self) -> Verdict {
         match self.state {
-            State::Rejected => Verdict::Rejected,
+            State::Rejected | State::Shut => Verdict::Rejected,
             State::Holding(_) if self.all.is_one_in(5) => Verdict::Rejected,
             State::Watching | State::Holding(_) | State::Open => Verdict::Accepted(self.open()),
         }
@@ -266,7 +277,7 @@ mod tests {
             let rejected = match gate.state {
                 State::Rejected => Some(true),
                 State::Open => Some(false),
-                State::Watching | State::Holding(_) => None,
+                State::Watching | State::Holding(_) | State::Shut => None,
             };
             assert_eq!(rejected, expected, "{reason}");
         }

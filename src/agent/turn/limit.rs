@@ -2,14 +2,13 @@
 //!
 //! **Invariant:** a chain of runs with a limit makes at most one model call more, whatever it is for.
 
-use super::ask::empty_answer;
 use super::context::{Ended, TurnRequest, Turns};
 use super::language::Verdict;
 use super::state::Transcript;
 use crate::agent::offer::Offer;
-use crate::agent::ports::llm::{LAST_REQUEST, SystemPrompt};
+use crate::agent::ports::llm::{LAST_REQUEST, MustCall, SystemPrompt};
 use crate::chat::event::AgentEvent;
-use crate::chat::message::{AssistantPart, Author, Message, UserMessage};
+use crate::chat::message::{Author, Message, UserMessage};
 use crate::observe::within::within;
 use crate::observe::{metrics, spans};
 
@@ -36,6 +35,11 @@ impl Turns<'_> {
         if !self.may_ask_once_more(transcript) {
             return Err(limit);
         }
+        let format = self.terms.format;
+        if self.terms.must_call(offer) != MustCall::No && format.is_none() {
+            // Its client wants a call, and none is made any more.
+            return Err(limit);
+        }
         transcript.messages.push(Message::User(UserMessage::by(Author::LastAnswer, LAST_REQUEST)));
         self.emit(AgentEvent::LimitReached);
         if let Some(diagnosis) = &mut transcript.diagnosis {
@@ -46,13 +50,10 @@ impl Turns<'_> {
         self.emit(AgentEvent::TurnStarted { turn });
         metrics::turn();
         let span = spans::agent_turn(turn);
-        let request = TurnRequest { system, tools: offer.defs(), may_call: false };
-        let (mut answer, mut gate) = within(span, self.ask_model(transcript, request, false)).await?;
-        answer.message.parts.retain(|part| !matches!(part, AssistantPart::ToolCall { .. }));
+        let request =
+            TurnRequest { must_call: MustCall::No, format, ..self.turn_request((system, offer), false, false) };
+        let (answer, mut gate) = within(span, self.ask_as_wanted(transcript, request)).await?;
         transcript.end_turn();
-        if !answer.message.parts.iter().any(AssistantPart::is_visible) {
-            return Err(empty_answer());
-        }
         transcript.messages.push(Message::Assistant(answer.message));
         if let Verdict::Accepted(rest) = gate.close() {
             self.say(transcript, rest);

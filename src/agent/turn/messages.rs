@@ -115,6 +115,11 @@ impl Messages {
         (u32::try_from(self.committed - self.own).unwrap_or(u32::MAX), &self.all[self.committed..])
     }
 
+    /// Which one of this run's the next one is.
+    pub(super) fn next(&self) -> u32 {
+        u32::try_from(self.all.len() - self.own).unwrap_or(u32::MAX)
+    }
+
     /// The results among those that the store has not got yet.
     pub(super) fn uncommitted_results(&mut self) -> impl Iterator<Item = &mut Vec<ToolResult>> {
         self.all[self.committed..].iter_mut().filter_map(|message| match message {

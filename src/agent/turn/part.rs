@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::aside::{Aside, Left};
 use super::context::{Agent, Turns};
 use super::state::Transcript;
+use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::model::ModelChoice;
 use crate::chat::place::Place;
 use crate::chat::stream::{Counted, Usage};
@@ -18,6 +19,8 @@ pub(super) struct Part<'a> {
     /// The models that it asks.
     pub(super) model: &'a ModelChoice,
     pub(super) aside: &'a Aside,
+    /// Who it is for readers; `None` where nothing is told of it.
+    pub(super) helper: Option<HelperOf>,
 }
 
 impl Part<'_> {
@@ -33,7 +36,7 @@ impl Part<'_> {
 
     /// Ends what is open: each call has a result then, and the model call that was under way its price.
     pub(super) fn settle(&mut self) {
-        let Self { transcript, agent, model, aside } = self;
+        let Self { transcript, agent, model, aside, helper: _ } = self;
         if let Some(Counted { usage, .. }) = transcript.under_way() {
             let first = || model.models.first().cloned().map(Arc::new);
             let origin = transcript.answered_by.as_ref().map(|(origin, _)| origin.clone()).or_else(first);
@@ -51,13 +54,16 @@ impl Part<'_> {
 impl Drop for Part<'_> {
     fn drop(&mut self) {
         self.settle();
-        let Self { transcript, agent: _, model: _, aside } = self;
+        let Self { transcript, agent: _, model: _, aside, helper } = self;
+        let made = std::mem::take(&mut transcript.artifacts).into_iter();
+        let made = made.map(|made| CallArtifact { helper: helper.clone(), ..made });
         let mentions = transcript.about.take_mentions();
         let mut left = aside.lock();
         left.usage += transcript.ledger.usage;
         left.cost.join(transcript.ledger.cost);
         left.spent.append(&mut transcript.ledger.take_spent());
         left.payloads.append(&mut transcript.payloads);
+        left.artifacts.extend(made);
         left.approvals.append(&mut transcript.pending.approvals);
         left.mentions.extend(mentions);
         let moved = transcript.moves.uncommitted().cloned();
@@ -71,9 +77,11 @@ impl Turns<'_> {
     /// Takes over what helpers have left.
     pub(super) async fn absorb(&self, transcript: &mut Transcript) {
         let left = std::mem::take(&mut *transcript.aside.lock());
-        let Left { usage, cost, spent, uncounted, payloads, writes, approvals, paused, mentions, moved } = left;
+        let Left { usage, cost, spent, uncounted, payloads, artifacts, writes, approvals, paused, mentions, moved } =
+            left;
         transcript.ledger.add(usage, cost, spent);
         transcript.payloads.extend(payloads);
+        transcript.artifacts.extend(artifacts);
         transcript.helped.extend(writes);
         transcript.pending.approvals.extend(approvals);
         transcript.pending.paused = paused.or(transcript.pending.paused.take());

@@ -9,6 +9,7 @@ use crate::agent::offer::profile::Profile;
 use crate::agent::ports::data::{Loaded, NotLoaded};
 use crate::agent::ports::llm::SystemPrompt;
 use crate::agent::ports::tools::ToolContext;
+use crate::agent::prompt::client;
 use crate::chat::causes::Causes;
 use crate::chat::failure::FailureCode;
 use crate::chat::payload::PayloadHead;
@@ -112,7 +113,9 @@ impl Turns<'_> {
             names.note(&data);
             set("data", data);
         }
-        Ok(prompt.render(&values))
+        let client = self.terms.instructions.filter(|_| self.profile.takes_instructions);
+        let client = client.map(|text| client::fenced(text, &self.agent.fences.mark_of_user(&self.cx.caller.owner)));
+        Ok(SystemPrompt { client: client.unwrap_or_default(), ..prompt.render(&values) })
     }
 
     async fn waiting_plans(&self) -> Value {

@@ -13,9 +13,6 @@ use crate::chat::event::AgentEvent;
 use crate::chat::failure::FailureCode;
 use crate::chat::state::StateEvent;
 
-/// A run waits for a minute: a summary that takes longer serves the next one.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// What it does.
 pub enum Recall {
     /// Nothing: it reads everything, or nobody summarises.
@@ -27,13 +24,14 @@ pub enum Recall {
 }
 
 impl Recall {
-    /// Does it, and tells so. A run that gets no summary goes on without.
+    /// Does it, and tells so. A run that gets no summary within `patience` goes on without.
     ///
     /// # Errors
     /// When the run ends meanwhile.
     pub(super) async fn wait(
         self,
         transcript: &mut Transcript,
+        patience: Duration,
         (events, stop, deadline): (&dyn EventSink, &Stop, Option<Instant>),
     ) -> Result<(), Ended> {
         if matches!(self, Self::Nothing) {
@@ -52,7 +50,7 @@ impl Recall {
                 tokio::select! {
                     biased;
                     reason = stop.stopped() => Err(Ended::Stopped(reason)),
-                    past = timeout(PATIENCE, catch_up.past()) => Ok(past.ok().flatten()),
+                    past = timeout(patience, catch_up.past()) => Ok(past.ok().flatten()),
                     () = out_of_time => Err(failed(FailureCode::RunTimeout, "The run took too long and was ended", true)),
                 }
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::context::{Agent, Ended, Flow, Role, TurnRequest, Turns, failed, store_failed};
+use super::context::{Agent, Ended, Flow, Role, Turns, failed, store_failed};
 use super::diagnosis::Diagnosis;
 use super::language::Verdict;
 use super::moves;
@@ -19,24 +19,27 @@ use super::recall::Recall;
 use super::state::{Open, Transcript};
 use super::steps::Leave;
 use super::stop::{Stop, StopReason};
+use super::terms::Terms;
 use crate::agent::offer::Offer;
 use crate::agent::offer::consent;
 use crate::agent::offer::profile::{OnLimit, Profile, ReplyLanguage};
 use crate::agent::offer::selection::Wanted;
 use crate::agent::ports::events::EventSink;
 use crate::agent::ports::store::{DecidedCall, RunStart};
-use crate::agent::ports::tools::{Reporter, ToolContext};
+use crate::agent::ports::tools::{KeepsFiles, Reporter, ToolContext};
+use crate::chat::answer_format::AnswerFormat;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::input::Direct;
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::PayloadSource;
 use crate::chat::place::Mover;
 use crate::chat::state::{Recap, StateEvent};
-use crate::chat::tool::{ToolCall, ToolDef};
+use crate::chat::tool::{ToolCall, ToolChoice, ToolDef};
 use crate::chat::unfinished::Unfinished;
 use crate::observe::within::within;
 use crate::observe::{metrics, spans};
@@ -64,6 +67,14 @@ pub struct Run {
     pub recap: Option<Recap>,
     /// Tools that its client runs itself.
     pub client_tools: Vec<Arc<ToolDef>>,
+    /// Whether one of those has to be called.
+    pub tool_choice: ToolChoice,
+    /// The form of its answer, where it is not free text.
+    pub answer_format: Option<AnswerFormat>,
+    /// The client's own instructions for the model, which count where the profile lets them; untrusted.
+    pub instructions: Option<Arc<str>>,
+    /// What it does instead of asking a model.
+    pub direct: Option<Box<Direct>>,
     /// What it does about what it does not read of the past.
     pub recall: Recall,
     /// History, message and screen state, as the store gave them.
@@ -93,6 +104,7 @@ impl Agent {
                 completed: None,
                 first_try: None,
                 progress: Reporter::default(),
+                files: KeepsFiles::there(&*self.files),
             };
             let wall = self.limits.wall;
             // A time that no clock reaches is no limit.
@@ -122,7 +134,8 @@ impl Agent {
                     break Err(ended);
                 }
                 if let Some(recall) = unread.take()
-                    && let Err(ended) = recall.wait(&mut transcript, (events, stop, deadline)).await
+                    && let Err(ended) =
+                        recall.wait(&mut transcript, self.limits.summary_wait, (events, stop, deadline)).await
                 {
                     break Err(ended);
                 }
@@ -136,6 +149,12 @@ impl Agent {
                     may_pause: run.may_pause,
                     recap: recap.as_ref(),
                     client_tools: &run.client_tools,
+                    direct: run.direct.as_deref(),
+                    terms: Terms {
+                        format: run.answer_format.as_ref(),
+                        tool_choice: Some(&run.tool_choice),
+                        instructions: run.instructions.as_deref(),
+                    },
                     events,
                     role: Role::Answers,
                 };
@@ -173,7 +192,7 @@ impl Agent {
         given.map_err(|error| tracing::error!(error = %Causes(&error), "conversation not numbered")).ok()
     }
 
-    async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
+    pub(super) async fn commit(&self, run: RunId, transcript: &mut Transcript) -> Result<(), Ended> {
         self.store.append(run, transcript.uncommitted()).await.map_err(store_failed)?;
         transcript.mark_committed();
         Ok(())
@@ -220,6 +239,10 @@ impl Turns<'_> {
             },
             (_, decided) => decided,
         };
+        if let Some(Direct::CalledOff) = self.direct {
+            // Its plan, if it is of one, ends with it.
+            return Err(Ended::Stopped(StopReason::Cancelled));
+        }
         let resuming = match transcript.resuming.take() {
             Some(resuming) if resuming.is_made_elsewhere(&self.profile.context_type) => {
                 transcript.resuming = Some(resuming);
@@ -227,13 +250,15 @@ impl Turns<'_> {
             }
             resuming => resuming,
         };
-        if decided.is_none() && resuming.is_none() && self.clarify(transcript).await? {
+        let asks_first = decided.is_none() && resuming.is_none() && self.direct.is_none();
+        if asks_first && self.clarify(transcript).await? {
             return Ok(Flow::Done);
         }
         let (executor, finder) = (&*self.agent.tools, &self.agent.finder);
         let wanted = Wanted { question: &transcript.messages.question(), recent: &transcript.messages.recent_tools() };
         let offer = Offer::prepare(self.profile, (&self.cx, self.client_tools), executor, finder, wanted).await;
         let mut offer = offer.with_own(self.own_tools());
+        let may_call = self.terms.settle(&mut offer);
         if let Some(resuming) = resuming {
             let is_elsewhere = resuming.maker == Maker::Elsewhere;
             match self.resume_first(resuming, transcript, &mut offer).await? {
@@ -241,6 +266,9 @@ impl Turns<'_> {
                 Flow::Done if !is_elsewhere => {}
                 Flow::Done | Flow::Moved => return Ok(Flow::Moved),
             }
+        }
+        if let Some(direct) = self.direct {
+            return self.call_directly(direct, decided, transcript, &mut offer).await;
         }
         let system = self.system_prompt(&offer, &transcript.names).await?;
         if let Some(diagnosis) = &mut transcript.diagnosis {
@@ -251,7 +279,7 @@ impl Turns<'_> {
         let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
         if let Some(decided) = decided {
-            match self.go_on(decided, transcript, &mut offer).await? {
+            match self.go_on_decided(decided, transcript, &mut offer).await? {
                 Flow::Done if !transcript.pending.is_for_a_person() => {}
                 flow => return Ok(flow),
             }
@@ -263,8 +291,8 @@ impl Turns<'_> {
             self.emit(AgentEvent::TurnStarted { turn });
             metrics::turn();
             let span = spans::agent_turn(turn);
-            let request = TurnRequest { system: &system, tools: offer.defs(), may_call: true };
-            let (answer, mut gate) = within(span.clone(), self.ask_model(transcript, request, retry.is_some())).await?;
+            let request = self.turn_request((&system, &offer), may_call, retry.is_some());
+            let (answer, mut gate) = within(span.clone(), self.ask_as_wanted(transcript, request)).await?;
 
             if answer.message.calls().next().is_some() {
                 transcript.ledger.count_tool_calls(answer.message.calls().count());
@@ -326,7 +354,7 @@ impl Turns<'_> {
 
     /// Commits a turn whose calls are answered; where one of them has moved the conversation, that is stored with it, and
     /// readers are told.
-    async fn commit_round(&self, transcript: &mut Transcript) -> Result<Flow, Ended> {
+    pub(super) async fn commit_round(&self, transcript: &mut Transcript) -> Result<Flow, Ended> {
         if let Role::Helps(_) = self.role {
             return Ok(Flow::Done);
         }
@@ -342,20 +370,6 @@ impl Turns<'_> {
             self.emit(AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap))));
         }
         Ok(Flow::Moved)
-    }
-
-    /// Goes on behind a decision: a call that was approved is made. Where it waits again for somebody else, so does all that comes
-    /// behind.
-    async fn go_on(&self, decided: DecidedCall, transcript: &mut Transcript, offer: &mut Offer) -> Result<Flow, Ended> {
-        match decided {
-            DecidedCall::TurnedDown(_) => Ok(Flow::Done),
-            // One that would not be made as its user saw it waits again instead.
-            DecidedCall::Approved(approved) => {
-                self.open_first(approved.call.clone(), transcript);
-                self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
-                self.close_first(transcript).await
-            }
-        }
     }
 
     /// Opens a turn of one call that no model has spoken.

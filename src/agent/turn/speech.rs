@@ -64,6 +64,14 @@ impl Speech {
         visible
     }
 
+    /// Takes `text` as it is: there are no markers in it.
+    pub(super) fn push_plain(&mut self, text: &str) {
+        if let Some(raw) = self.raw.as_mut().filter(|raw| raw.text.len() < RAW_BYTES) {
+            raw.text.push_str(text);
+        }
+        self.append_text(text);
+    }
+
     /// Drops the text of a turn that was not emitted, and what was found in it: the turn does not count.
     pub(super) fn discard(&mut self) {
         self.markers.discard();

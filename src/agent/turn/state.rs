@@ -55,7 +55,7 @@ pub(super) struct Transcript {
     /// Payloads that the store has not got yet.
     pub(super) payloads: Vec<Payload>,
     /// What tools have made for the client's screen that the store has not got yet.
-    artifacts: Vec<CallArtifact>,
+    pub(super) artifacts: Vec<CallArtifact>,
     /// How many of them it has got.
     artifacts_committed: u32,
     /// The model of the newest answer, and the vendor's id of that request.
@@ -258,7 +258,7 @@ impl Transcript {
 
     /// Keeps what a call has made for the client's screen.
     pub(super) fn keep_artifact(&mut self, call: &ToolCallId, artifact: &Artifact) {
-        self.artifacts.push(CallArtifact { call: call.clone(), artifact: artifact.clone() });
+        self.artifacts.push(CallArtifact { call: call.clone(), artifact: artifact.clone(), helper: None });
     }
 
     /// What a call that was made has said, where anybody wants to know. It is looked at for names and mentions.

@@ -3,7 +3,7 @@
 //! One without references goes as deep as it is written. With references it can begin anew at each depth of the value, and
 //! pass all its parts each time: some kilobytes from a stranger, and a value that a model writes, are a full stack.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,7 +16,11 @@ const MAX_STEPS: usize = 6000;
 
 /// The steps that a schema with references can take at one depth of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reach(usize);
+pub struct Reach {
+    steps: usize,
+    /// Whether some part of it refers back to itself.
+    is_circular: bool,
+}
 
 impl Reach {
     /// The reach of `schema`; `None` where it refers to nothing, so that no value takes it deeper than it is written.
@@ -31,13 +35,48 @@ impl Reach {
             let part = reference.strip_prefix('#').and_then(|pointer| schema.pointer(pointer));
             depth(part.unwrap_or(schema))
         };
-        Some(Self(references.iter().map(part).fold(depth(schema), usize::saturating_add)))
+        let steps = references.iter().map(part).fold(depth(schema), usize::saturating_add);
+        Some(Self { steps, is_circular: leads_back(schema, &references) })
+    }
+
+    /// Whether some part of the schema refers back to itself: what such a part finds wrong may be twice as much with each depth
+    /// of a value.
+    pub fn is_circular(self) -> bool {
+        self.is_circular
     }
 
     /// Whether a check of `value` stays within the stack.
     pub fn allows(self, value: &Value) -> bool {
-        self.0.saturating_mul(depth(value)) <= MAX_STEPS
+        self.steps.saturating_mul(depth(value)) <= MAX_STEPS
     }
+}
+
+/// Whether one of these references of `schema` leads back to itself.
+fn leads_back<'s>(schema: &'s Value, references: &BTreeSet<&'s str>) -> bool {
+    let part = |reference: &str| reference.strip_prefix('#').and_then(|pointer| schema.pointer(pointer));
+    let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut used_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for reference in references {
+        let mut inside = BTreeSet::new();
+        gather(part(reference).unwrap_or(schema), &mut inside);
+        waiting.insert(reference, inside.len());
+        inside.into_iter().for_each(|used| used_by.entry(used).or_default().push(reference));
+    }
+    // Whatever uses nothing that is left can be set aside; in the end only circles, and what uses them, are left.
+    let mut free: Vec<&str> = waiting.iter().filter(|(_, left)| **left == 0).map(|(name, _)| *name).collect();
+    let mut aside = 0;
+    while let Some(used) = free.pop() {
+        aside += 1;
+        for user in used_by.get(used).into_iter().flatten() {
+            if let Some(left) = waiting.get_mut(user) {
+                *left -= 1;
+                if *left == 0 {
+                    free.push(user);
+                }
+            }
+        }
+    }
+    aside < references.len()
 }
 
 /// The schema's references, each once.
@@ -94,9 +133,11 @@ mod tests {
         let plain = json!({"properties": {"a": {"type": "string"}}});
         assert_eq!(Reach::from_schema(&plain), None);
         let refers = json!({"properties": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"type": "string"}}});
-        assert_eq!(Reach::from_schema(&refers), Some(Reach(4 + 2)));
+        assert_eq!(Reach::from_schema(&refers), Some(Reach { steps: 4 + 2, is_circular: false }));
         let whole = json!({"properties": {"a": {"$dynamicRef": "#node"}}});
-        assert_eq!(Reach::from_schema(&whole), Some(Reach(4 + 4)), "what is not found is everything");
+        let everything = Reach { steps: 4 + 4, is_circular: true };
+        assert_eq!(Reach::from_schema(&whole), Some(everything), "what is not found is everything");
+        assert!(Reach::from_schema(&ring(3)).is_some_and(Reach::is_circular), "by way of others");
         let property = json!({"properties": {"$ref": {"type": "string"}}});
         assert_eq!(Reach::from_schema(&property), None, "a property of that name");
     }

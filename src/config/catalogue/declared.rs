@@ -22,6 +22,8 @@ use crate::tools::rest::arguments::{Arguments, without_required};
 use crate::tools::rest::declared::Declared;
 use crate::tools::rest::lookup::Lookup;
 use crate::tools::rest::moves::Moves;
+use crate::tools::rest::naming::{self, Naming};
+use crate::tools::rest::path::PathTemplate;
 use crate::tools::rest::reading::{Keep, Reading};
 use crate::tools::rest::request::RestRequest;
 use crate::tools::rest::rules::{Rule, Rules};
@@ -35,6 +37,8 @@ pub(super) struct Extras<'a> {
     samples: Vec<String>,
     roles: Vec<String>,
     approval: Option<(Location<'a>, Consent)>,
+    /// What a call that waits is called, and where the file says so.
+    naming: Option<(Location<'a>, Naming)>,
     /// The approval of a write where the file names none.
     default_consent: Consent,
     invalidates: Option<(Location<'a>, Vec<String>)>,
@@ -93,7 +97,7 @@ pub(super) struct Known<'k> {
 impl<'a> Extras<'a> {
     /// The keys of `table` that tools and overlays share; what is wrong is noted.
     pub(super) fn read(table: &mut Table<'a>, known: Known<'_>) -> Self {
-        let approval = table.take("approval").and_then(|entry| Some((entry.location(), consent(entry)?)));
+        let (approval, naming) = table.take("approval").map(approval).unwrap_or_default();
         let approval = not_requester(table, approval);
         let invalidates = table.take("invalidates").map(|entry| (entry.location(), entry.texts()));
         let inject = table.take("inject").and_then(|entry| request::value_templates(entry, &values::NAMES[1..]));
@@ -105,6 +109,7 @@ impl<'a> Extras<'a> {
             samples: table.texts("samples"),
             roles: table.texts("roles"),
             approval,
+            naming,
             default_consent: Consent::Auto,
             invalidates,
             inject: inject.unwrap_or_default(),
@@ -124,6 +129,7 @@ impl<'a> Extras<'a> {
             samples: Vec::new(),
             roles: Vec::new(),
             approval: None,
+            naming: None,
             default_consent: Consent::Auto,
             invalidates: None,
             inject: Vec::new(),
@@ -204,6 +210,11 @@ impl<'a> Extras<'a> {
                 }
             }
         }
+        if let Some((location, naming)) = &self.naming {
+            for argument in naming.resolve.iter().flat_map(PathTemplate::names).filter(|argument| !has(argument)) {
+                location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
+            }
+        }
         for (location, argument, _) in &self.rules {
             if !has(argument) {
                 location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
@@ -278,6 +289,7 @@ impl<'a> Extras<'a> {
                 reading: Reading { moves, ..self.reading },
                 invalidates: self.invalidates.map(|(_, tags)| tags).unwrap_or_default(),
                 directive,
+                naming: self.naming.map(|(_, naming)| naming),
             },
         })
     }
@@ -326,7 +338,33 @@ pub(super) fn ttl(table: &mut Table<'_>, default_s: u64) -> Duration {
     }
 }
 
-/// The approval of a call.
+/// Something that was said, and its place.
+type Placed<'a, T> = (Location<'a>, T);
+
+/// The approval of a call: who has to let it through, or a table of that (`by`), the call's `title`, and the path of what
+/// it is about (`resolve`).
+fn approval(entry: Entry<'_>) -> (Option<Placed<'_, Consent>>, Option<Placed<'_, Naming>>) {
+    let location = entry.location();
+    if entry.is_text() {
+        return (consent(entry).map(|consent| (location, consent)), None);
+    }
+    let Some(mut table) = entry.table() else { return (None, None) };
+    let by = table.take("by").and_then(|entry| Some((entry.location(), consent(entry)?)));
+    let resolve =
+        table.keys().iter().any(|key| key == "resolve").then(|| request::path(&mut table, "resolve")).flatten();
+    let title = table.take("title").and_then(|entry| {
+        let location = entry.location();
+        request::template(&location, &entry.text()?, &naming::NAMES)
+    });
+    if title.is_none() {
+        table.wrong("needs a title, or is only the text of who has to let a call through");
+    }
+    table.finish();
+    let naming = title.map(|title| (location, Naming { title, resolve: resolve.map(|(path, _)| path) }));
+    (by, naming)
+}
+
+/// Who has to let a call through.
 fn consent(entry: Entry<'_>) -> Option<Consent> {
     let location = entry.location();
     let text = entry.text()?;

@@ -83,9 +83,11 @@ impl Parts<'_> {
         layer.client_actions = client_actions(table);
         layer.suggestions = table.flag("suggestions");
         layer.reply_language = table.one_of("reply_language", &ReplyLanguage::ALL);
+        layer.takes_instructions = table.one_of("client_instructions", &[("ignore", false), ("append", true)]);
         layer.background = table.flag("background");
         layer.read_only = table.flag("read_only");
         layer.shows_thinking = table.flag("show_thinking");
+        layer.shows_tools = table.flag("show_tools");
         layer.face = face(table);
         bounds(table, &mut layer);
         diagnostics(table, &mut layer);
@@ -98,8 +100,11 @@ impl Parts<'_> {
             layer.data.push(slot);
         }
         let core = select_tools(table, &mut layer);
+        let exposed = exposes(table, &mut layer);
         let layer = layer.over(outer);
-        for (location, name) in core.into_iter().filter(|(_, name)| !layer.may_offer(name) && !self.is_off(name)) {
+        for (location, name) in
+            core.into_iter().chain(exposed).filter(|(_, name)| !layer.may_offer(name) && !self.is_off(name))
+        {
             location.wrong(format_args!("{name:?} is not among the tools"));
         }
         layer
@@ -201,6 +206,15 @@ fn diagnostics(table: &mut Table<'_>, layer: &mut Layer) {
     layer.shape = table.one_of("shape", &shapes);
     layer.diagnostics_roles = roles(&mut table);
     table.finish();
+}
+
+/// Reads `[mcp]`; the names of the tools that it exposes, each with its location.
+fn exposes<'a>(table: &mut Table<'a>, layer: &mut Layer) -> Vec<(Location<'a>, String)> {
+    let Some(mut table) = table.table("mcp") else { return Vec::new() };
+    let exposed = table.names("expose");
+    layer.exposes = exposed.iter().map(|(_, name)| name.clone()).collect();
+    table.finish();
+    exposed
 }
 
 /// Reads `[select_tools]`; the names of its core, each with its location.

@@ -13,6 +13,7 @@
 mod answer;
 mod any_tool;
 mod building;
+mod form;
 mod intents;
 mod planning;
 mod rules;
@@ -49,7 +50,8 @@ impl DemoModel {
 #[async_trait]
 impl LlmProvider for DemoModel {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let answer = summary::answer(&request).unwrap_or_else(|| answer::answer(&request));
+        let answer = summary::answer(&request).or_else(|| form::call(&request));
+        let answer = form::formed(&request, answer.unwrap_or_else(|| answer::answer(&request)));
         let usage = stream::estimated_usage(&request, &answer);
         let events = stream::paced(stream::events(answer, usage));
         Ok(EventStream { origin: Arc::clone(&self.origin), request_id: None, events })

@@ -58,7 +58,7 @@ pub(super) fn estimated_usage(request: &ChatRequest<'_>, answer: &Answer) -> Usa
         Message::Assistant(turn) => turn.text().len(),
         Message::ToolResults(results) => results.iter().map(|result| result.content.len()).sum(),
     });
-    let system = request.system.instructions.len() + request.system.context.len();
+    let system = request.system.bytes();
     let calls = answer.calls.iter().map(|call| call.tool.len() + Value::Object(call.input.clone()).to_string().len());
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
     Usage {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::DemoModel;
 use super::answer::answer;
-use crate::agent::ports::llm::{ChatRequest, LlmProvider, SystemPrompt};
+use crate::agent::ports::llm::{ChatRequest, LlmProvider, MustCall, SentFiles, SystemPrompt};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
@@ -39,6 +39,7 @@ impl Dialogue {
         Self {
             system: SystemPrompt {
                 instructions: Arc::from(""),
+                client: String::new(),
                 context: format!("You see:\n\n```json\n{screen}\n```"),
             },
             tools: entries.iter().map(tool).collect(),
@@ -49,7 +50,18 @@ impl Dialogue {
 
     fn request<'a>(&'a self, model: &'a ModelChoice) -> ChatRequest<'a> {
         let Self { system, tools, messages, .. } = self;
-        ChatRequest { system, messages, tools, may_call: true, model, deadline: None }
+        let (must_call, format) = (MustCall::No, None);
+        ChatRequest {
+            system,
+            messages,
+            files: SentFiles::default(),
+            tools,
+            may_call: true,
+            must_call,
+            format,
+            model,
+            deadline: None,
+        }
     }
 
     /// The answer to `text` where every call has this result: its words, and the calls of its turns.
@@ -73,6 +85,7 @@ impl Dialogue {
                 name: name.clone(),
                 content: result.to_string(),
                 fate: CallFate::Done,
+                files: Vec::new(),
             });
             let results = results.collect();
             let parts = called.into_iter().map(|call| AssistantPart::ToolCall { call, replay: None }).collect();

@@ -117,18 +117,18 @@ pub(super) enum Outcome<'a> {
 #[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub(super) enum SnapshotMessage<'a> {
     User {
-        id: &'a str,
+        id: String,
         content: &'a str,
     },
     Assistant {
-        id: &'a str,
+        id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<SnapshotCall<'a>>,
     },
     Tool {
-        id: &'a str,
+        id: String,
         tool_call_id: &'a str,
         content: &'a str,
     },

@@ -15,12 +15,14 @@ mod tests;
 mod usage;
 mod wire;
 
+use serde::Deserialize;
+
 use super::{DecodeError, FieldError};
 use crate::chat::ids::ConversationId;
 
 pub use request::{Body as RequestBody, Read};
 pub use resume::{Answered, Entry};
-pub use stream::{Called, Earlier, Stream};
+pub use stream::Stream;
 pub use wire::is_for;
 
 /// The protocol, with the limits of its request fields.
@@ -31,6 +33,18 @@ pub struct AgUi {
     /// The largest `state`, `context` and `forwardedProps` together, and the largest results of tools of a client
     /// together, in bytes of JSON; 0 means no limit.
     pub max_context_bytes: usize,
+    /// What becomes of an input that leaves an interrupt of its thread open.
+    pub open_interrupts: OpenInterrupts,
+}
+
+/// What becomes of an input that leaves an interrupt of its thread open. Nothing is done either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenInterrupts {
+    /// `RUN_ERROR`, as the protocol says.
+    Error,
+    /// A text that says so, and a good end that names them, for clients that were not built for interrupts.
+    Text,
 }
 
 /// Which events a client knows.

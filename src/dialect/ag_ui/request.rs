@@ -11,8 +11,15 @@ use super::resume::{Answered, resume};
 use super::{AgUi, Asker, Errors, Version, refuse};
 use crate::bounded::json::{Tree, fits, parse};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
-use crate::chat::input::{Ask, ClientResult, RunOptions};
+use crate::chat::input::RunOptions;
 use crate::chat::screen::ScreenState;
+use crate::dialect::given::{Ask, ClientResult, Content, content};
+
+/// The parts of a content that are text.
+const TEXT: [&str; 1] = ["text"];
+
+/// The longest id that a client gives a message, in bytes; a longer one is none.
+const ID_BYTES: usize = 256;
 
 /// The longest name that a client gives its run, in bytes.
 const RUN_BYTES: usize = 256;
@@ -86,13 +93,6 @@ struct Message<'a> {
     error: Option<String>,
 }
 
-/// A part of a message's content.
-#[derive(Deserialize)]
-struct Part {
-    r#type: String,
-    text: Option<String>,
-}
-
 /// A tool of the client; unknown keys are ignored.
 #[derive(Deserialize)]
 struct Tool {
@@ -120,9 +120,15 @@ pub(super) fn read(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let client_tools = client_tools::read(body.tools, tool, &mut errors)?;
     let context = context(limits, &body, &mut errors)?;
     let newest = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
-    let (ask, replaces) = newest.map_or((None, None), |(ask, replaces)| (Some(ask), replaces));
+    let (ask, id) = newest.map_or((None, None), |(ask, id)| (Some(ask), id));
+    let (replaces, asked_as) = match id {
+        Some(MessageName::Ours(id)) => (Some(id), None),
+        Some(MessageName::Theirs(id)) => (None, Some(id)),
+        None => (None, None),
+    };
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
-    let options = RunOptions { context, details: true, client_tools, may_pause: true, ..RunOptions::default() };
+    let options =
+        RunOptions { context, details: true, client_tools, may_pause: true, asked_as, ..RunOptions::default() };
     Ok(Read { asker, resume, ask, replaces, options })
 }
 
@@ -167,7 +173,25 @@ fn context(limits: &AgUi, body: &Body<'_>, errors: &mut Errors) -> Result<Option
     Ok(state)
 }
 
-/// The question of the newest messages, and the message of ours whose id they have. With `decides`, there need not be
+/// The id of a message of the user's.
+enum MessageName {
+    /// One that we gave it.
+    Ours(MessageId),
+    /// The client's own.
+    Theirs(String),
+}
+
+impl MessageName {
+    /// The id in `text`; `None` where it is too long to be kept, or empty.
+    fn read(text: &str) -> Option<Self> {
+        match MessageId::parse(text) {
+            Ok(id) => Some(Self::Ours(id)),
+            Err(_) => (1..=ID_BYTES).contains(&text.len()).then(|| Self::Theirs(text.to_owned())),
+        }
+    }
+}
+
+/// The question of the newest messages, and the id of its message. With `decides`, there need not be
 /// one: then results are those that some clients write for the calls they decide, and a message of the user counts only
 /// if it is new.
 fn newest(
@@ -175,7 +199,7 @@ fn newest(
     raw: Option<&RawValue>,
     decides: bool,
     errors: &mut Errors,
-) -> Result<Option<(Ask, Option<MessageId>)>, DecodeError> {
+) -> Result<Option<(Ask, Option<MessageName>)>, DecodeError> {
     let messages: Option<Vec<&RawValue>> = match raw {
         Some(raw) => parse(raw.get()).ok(),
         None => None,
@@ -203,12 +227,12 @@ fn newest(
                 }
             },
             "user" if results.is_empty() && !ours => {
-                let replaces = message.id.as_deref().and_then(|id| MessageId::parse(id).ok());
-                if decides && replaces.is_some() {
+                let name = message.id.as_deref().and_then(MessageName::read);
+                if decides && matches!(name, Some(MessageName::Ours(_))) {
                     return Ok(None);
                 }
-                let text = user(limits, at, message, errors)?;
-                return Ok(text.map(|text| (Ask::message(text), replaces)));
+                let said = user(limits, at, message, errors)?;
+                return Ok(said.map(|Content { text, files }| (Ask::Message { text, note: None, files }, name)));
             }
             "user" | "assistant" => break,
             other => {
@@ -245,54 +269,33 @@ fn is_our_result(id: Option<&str>) -> bool {
     })
 }
 
-fn user(limits: &AgUi, at: usize, message: Message<'_>, errors: &mut Errors) -> Result<Option<String>, DecodeError> {
-    let text = match text(message.content) {
-        Ok(text) => text,
+fn user(limits: &AgUi, at: usize, message: Message<'_>, errors: &mut Errors) -> Result<Option<Content>, DecodeError> {
+    let said = match content(json::given(message.content), &TEXT) {
+        Ok(said) => said,
         Err(reason) => {
             refuse(errors, "messages", format!("[{at}] {reason}"));
             return Ok(None);
         }
     };
-    if text.trim().is_empty() {
+    if said.text.trim().is_empty() && said.files.is_empty() {
         refuse(errors, "messages", format!("[{at}] must not be empty"));
         return Ok(None);
     }
-    if limits.max_message_bytes != 0 && text.len() > limits.max_message_bytes {
+    if limits.max_message_bytes != 0 && said.text.len() > limits.max_message_bytes {
         let field = "the newest message in messages";
         return Err(DecodeError::TooLarge { field, max_bytes: limits.max_message_bytes });
     }
-    Ok(Some(text))
+    Ok(Some(said))
 }
 
 fn result(message: Message<'_>) -> Result<ClientResult, String> {
     let call = message.tool_call_id.filter(|id| !id.is_empty()).ok_or("must have a toolCallId")?;
-    let content = text(message.content)?;
+    let Content { text: content, files } = content(json::given(message.content), &TEXT)?;
     let error = message.error.filter(|error| !error.is_empty());
     let is_error = error.is_some();
     let content = match error {
         Some(error) if content.trim().is_empty() => error,
         Some(_) | None => content,
     };
-    Ok(ClientResult { call, content, is_error })
-}
-
-/// A message's content as text: itself, or its parts, a line break between them.
-fn text(raw: Option<&RawValue>) -> Result<String, String> {
-    let Some(raw) = json::given(raw) else { return Ok(String::new()) };
-    if let Ok(text) = parse::<String>(raw.get()) {
-        return Ok(text);
-    }
-    let parts: Vec<Part> = parse(raw.get()).map_err(|_| "must have a content that is a text or a list of parts")?;
-    let mut text = String::new();
-    for Part { r#type, text: words } in parts {
-        let ("text", Some(words)) = (r#type.as_str(), words) else {
-            let kind: String = r#type.chars().take(40).collect();
-            return Err(format!("must have no part of the type {kind:?}: only text is read here"));
-        };
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&words);
-    }
-    Ok(text)
+    Ok(ClientResult { call, content, files, is_error })
 }

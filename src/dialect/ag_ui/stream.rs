@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 
 use super::super::frame;
+use super::super::shown::{Shown, ShownCall, ShownState};
 use super::events::{Activity, Custom, Event, Interrupt, Outcome, SnapshotCall, SnapshotMessage};
 use super::usage::Tally;
-use super::{Asker, Version};
+use super::{Asker, OpenInterrupts, Version};
 use crate::chat::approval::Approval;
-use crate::chat::artifact::Artifact;
 use crate::chat::fate::CallFate;
 
 /// The protocol's version here.
@@ -20,6 +20,7 @@ const PROTOCOL: &str = "1.0";
 #[derive(Clone)]
 pub struct Stream {
     asker: Arc<Asker>,
+    open: OpenInterrupts,
     so_far: Arc<Mutex<SoFar>>,
 }
 
@@ -33,46 +34,15 @@ pub(super) struct SoFar {
     pub(super) goes_on: bool,
 }
 
-/// An earlier message.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Earlier {
-    /// By the user.
-    User {
-        /// Its id.
-        id: String,
-        /// The words.
-        text: String,
-    },
-    /// By the assistant.
-    Assistant {
-        /// Its id.
-        id: String,
-        /// The words; empty where it only called tools.
-        text: String,
-        /// The tools it called.
-        calls: Vec<Called>,
-    },
-}
-
-/// A call that was made before. Its arguments are not sent again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Called {
-    /// Its id.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// The id of its result.
-    pub result: String,
-    /// Its fate; `None` while it waits for a person.
-    pub fate: Option<CallFate>,
-    /// What it has made for the screen.
-    pub made: Vec<Artifact>,
-}
-
 impl Stream {
     /// The run that `asker` wants.
     pub fn new(asker: Asker) -> Self {
-        Self { asker: Arc::new(asker), so_far: Arc::default() }
+        Self { asker: Arc::new(asker), open: OpenInterrupts::Error, so_far: Arc::default() }
+    }
+
+    /// The same, with what becomes of an input that leaves an interrupt open.
+    pub(super) fn with_open(self, open: OpenInterrupts) -> Self {
+        Self { open, ..self }
     }
 
     /// Whether our newest run of it ended well and left the end to the next one.
@@ -108,15 +78,18 @@ impl Stream {
         self.restored(&[], &[])
     }
 
-    /// A whole stream that does nothing, since calls wait for a person first: it names them as interrupts, also to a
-    /// client that has not heard of them, and says so.
+    /// A whole stream that does nothing, since calls wait for a person first, and says so. Where that is no error it names
+    /// them as interrupts, also to a client that has not heard of them.
     pub fn decide_first(&self, waiting: &[Approval]) -> Bytes {
-        let mut out = BytesMut::new();
-        self.begin(&mut out);
         self.remember(waiting);
         let questions: Vec<String> =
             self.so_far().interrupts.iter().map(|interrupt| interrupt.message().to_owned()).collect();
         let delta = format!("Nothing was done yet, since a decision is needed first: {}.", questions.join("; "));
+        if self.open == OpenInterrupts::Error {
+            return self.refusal("open_interrupts", &delta);
+        }
+        let mut out = BytesMut::new();
+        self.begin(&mut out);
         let id = format!("{}.open", self.asker.run);
         for event in [
             Event::TextMessageStart { message_id: &id, role: "assistant" },
@@ -138,7 +111,7 @@ impl Stream {
 
     /// A whole stream that shows a thread as it is: its messages, and the calls that wait for a person. Without
     /// messages the client keeps what it has.
-    pub fn restored(&self, messages: &[Earlier], waiting: &[Approval]) -> Bytes {
+    pub fn restored(&self, messages: &[Shown], waiting: &[Approval]) -> Bytes {
         let mut out = BytesMut::new();
         self.begin(&mut out);
         let snapshot: Vec<SnapshotMessage<'_>> = messages.iter().flat_map(snapshot_messages).collect();
@@ -201,16 +174,22 @@ impl Stream {
     }
 }
 
-/// A message of a snapshot, the results of its calls, and what they have made.
-fn snapshot_messages(message: &Earlier) -> Vec<SnapshotMessage<'_>> {
+/// A message of a snapshot, the results of its calls, and what they have made. A call that waits has no result yet, every
+/// other one has, so that no client takes it for one to make.
+fn snapshot_messages(message: &Shown) -> Vec<SnapshotMessage<'_>> {
     match message {
-        Earlier::User { id, text } => vec![SnapshotMessage::User { id, content: text }],
-        Earlier::Assistant { id, text, calls } => {
+        Shown::User { id, text } => vec![SnapshotMessage::User { id: id.to_string(), content: text }],
+        Shown::Assistant { id, text, calls } => {
             let content = Some(text.as_str()).filter(|text| !text.is_empty());
             let tool_calls = calls.iter().map(|call| SnapshotCall::new(&call.id, &call.name)).collect();
-            let answered = calls.iter().flat_map(|Called { id, result, fate, made, name: _ }| {
-                let told =
-                    fate.map(|fate| SnapshotMessage::Tool { id: result, tool_call_id: id, content: words(fate) });
+            let answered = calls.iter().enumerate().flat_map(|(nth, ShownCall { id: call, state, made, name: _ })| {
+                let result = format!("{}.r{}.{nth}", id.run, id.seq);
+                let told = match state {
+                    ShownState::Waits(_) => None,
+                    ShownState::Ended(fate) => {
+                        Some(SnapshotMessage::Tool { id: result.clone(), tool_call_id: call, content: words(*fate) })
+                    }
+                };
                 let made = made.iter().enumerate().map(move |(nth, artifact)| SnapshotMessage::Activity {
                     id: Activity::id(artifact).unwrap_or_else(|| format!("{result}.a{nth}")),
                     activity_type: &artifact.kind,
@@ -218,6 +197,7 @@ fn snapshot_messages(message: &Earlier) -> Vec<SnapshotMessage<'_>> {
                 });
                 told.into_iter().chain(made)
             });
+            let id = id.to_string();
             std::iter::once(SnapshotMessage::Assistant { id, content, tool_calls }).chain(answered).collect()
         }
     }

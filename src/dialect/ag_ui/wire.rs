@@ -7,10 +7,11 @@ use super::encoder::AgUiEncoder;
 use super::{AgUi, Answered, Entry, Read, Stream};
 use crate::chat::approval::{Approval, Deciding, DecisionRule, Seen};
 use crate::chat::ids::ApprovalId;
-use crate::chat::input::{Ask, Screen};
+use crate::chat::input::Screen;
 use crate::dialect::asked::{Asked, Assistants, BranchPoint, ConversationRef, Question, Shape, What};
+use crate::dialect::given::Ask;
 use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
-use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings};
+use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings, instructions};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -64,7 +65,8 @@ fn copilot_kit_run() {}
 
 impl From<&Settings> for AgUi {
     fn from(settings: &Settings) -> Self {
-        Self { max_message_bytes: settings.message_bytes, max_context_bytes: settings.context_bytes }
+        let Settings { message_bytes, context_bytes, open_interrupts, .. } = *settings;
+        Self { max_message_bytes: message_bytes, max_context_bytes: context_bytes, open_interrupts }
     }
 }
 
@@ -76,9 +78,12 @@ impl Dialect for AgUi {
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let agent = request.path.ok_or(DecodeError::NoSuchAssistant)?;
         is_for(request.assistants, agent)?;
-        let Read { asker, resume, ask, replaces, options } = self.parse(request.body)?;
+        let Read { asker, resume, ask, replaces, mut options } = self.parse(request.body)?;
+        options.instructions =
+            instructions::of_body(request.body, request.assistants.choices(agent), self.max_message_bytes)?;
+        let known_as = options.asked_as.clone().map_or(BranchPoint::Newest, BranchPoint::KnownAs);
         let question = |ask: Ask| Question {
-            branch: replaces.map_or(BranchPoint::Newest, BranchPoint::Message),
+            branch: replaces.map_or(known_as, BranchPoint::Message),
             ..Question::new(ask, Screen::Type(agent.to_owned()))
         };
         let what = match (resume.is_empty(), ask.map(question)) {
@@ -92,7 +97,7 @@ impl Dialect for AgUi {
             options,
             mark: format!("ag-ui {agent}"),
             shape: Shape::Stream,
-            reply: Box::new(Stream::new(asker)),
+            reply: Box::new(Stream::new(asker).with_open(self.open_interrupts)),
         })
     }
 }
@@ -182,6 +187,7 @@ fn about_interrupts(why: RefusalReason<'_>, call: Option<ApprovalId>) -> Option<
         | RefusalReason::NotOnBranch(_)
         | RefusalReason::NoSuchMessage
         | RefusalReason::NothingToRepeat
+        | RefusalReason::NoSuchRun
         | RefusalReason::Other => None,
     }
 }

@@ -23,6 +23,7 @@ fn artifact_event(kind: &str) -> Option<&'static str> {
         "approval_request" => Some("approval_request"),
         "checkpoint" => Some("checkpoint"),
         "file_edit" => Some("file_edit"),
+        "file" => Some("file"),
         _ => None,
     }
 }

@@ -193,6 +193,20 @@ struct FileEdit {
     removed: Option<usize>,
 }
 
+/// A file that a tool has made, kept for its user.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what a tool makes")]
+struct FileMade {
+    id: String,
+    name: String,
+    /// What is inside, `image/png` for instance.
+    media_type: String,
+    /// Its size.
+    bytes: u64,
+    /// Where its bytes are, for its user's token.
+    url: String,
+}
+
 /// One event, for the API's description.
 #[derive(Debug, Clone, Copy)]
 pub struct Described {
@@ -208,7 +222,7 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 22] = [
+pub const EVENTS: [Described; 23] = [
     described(
         "place_changed",
         "The conversation is somewhere else: by its request, first, or by a tool.",
@@ -253,6 +267,7 @@ pub const EVENTS: [Described; 22] = [
     described("workflow_preview", "A rule waits for its user to accept it.", "WorkflowPreview"),
     described("table_config_preview", "A table configuration waits for its user to accept it.", "TableConfigPreview"),
     described("file_edit", "A tool has changed a file of the workspace; behind its call's result.", "FileEdit"),
+    described("file", "A tool has made a file, which is kept; behind its call's result.", "FileMade"),
     described("approval_request", "A call waits for a person; right before the end of the run.", "ApprovalRequest"),
     described("payload", "Structured data that a tool returned, or that the model wrote.", "Payload"),
     described("suggestions", "What the model suggests to say or do next; once, after all text.", "Suggestions"),
@@ -287,6 +302,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<WorkflowPreview>(&mut all);
     add::<TableConfigPreview>(&mut all);
     add::<FileEdit>(&mut all);
+    add::<FileMade>(&mut all);
     add::<ApprovalRequest>(&mut all);
     add::<PayloadBody>(&mut all);
     add::<SuggestionsBody>(&mut all);

@@ -7,22 +7,29 @@
 mod accept;
 mod encoder;
 pub mod events;
+mod feedback;
 mod framing;
 mod place;
 mod wire;
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::answer_format::{self, DeclaredSchema};
 use super::{DecodeError, FieldError, json};
 use crate::bounded::json::parse;
+use crate::chat::file::GivenFile;
 use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, OnBusy, Parent, RunInput, RunOptions, Screen};
+use crate::chat::input::{OnBusy, Parent, RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
+use crate::dialect::given::{self, Ask, RunInput};
 
 pub use accept::{Wanted, wanted};
 use encoder::AgentChatEncoder;
+pub use feedback::FeedbackBody;
 use framing::Framing;
 pub use place::{ConversationBody, PlaceRequest, PrewarmBody};
 pub use wire::Native;
@@ -44,6 +51,10 @@ struct Body<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, example = "What does this workflow do?")]
     message: Option<&'a RawValue>,
+    /// Files that belong to it, each by the `id` of an upload, or with its `data` in base64, a `name` and a `media_type`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<Attachment>>)]
+    attachments: Option<&'a RawValue>,
     /// Which profile answers: `GET /v1/agent/profiles` lists them. Without one, that of the conversation's place.
     #[serde(borrow)]
     #[schema(value_type = Option<String>, example = "workflow")]
@@ -60,6 +71,19 @@ struct Body<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     parent_message_id: Option<&'a RawValue>,
+}
+
+/// A file of a message.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Attachment {
+    /// One that was uploaded (`POST /v1/agent/files`).
+    id: Option<String>,
+    /// Its bytes in base64.
+    data: Option<String>,
+    name: Option<String>,
+    /// A hint: what is inside, the bytes say.
+    media_type: Option<String>,
 }
 
 /// What every request may say about how it is carried out; unknown keys are ignored.
@@ -81,6 +105,14 @@ pub struct OptionsBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^(|reject|enqueue|interrupt)$")]
     on_busy: Option<&'a RawValue>,
+    /// A JSON Schema, an object at its top: the answer is one JSON object that fits it.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
+    answer_schema: Option<&'a RawValue>,
+    /// What the client tells the model, where the profile has `client_instructions = "append"`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    instructions: Option<&'a RawValue>,
 }
 
 /// The body of a chat turn.
@@ -129,10 +161,15 @@ impl AgentChat {
         let body: Body<'_> = parse(text).map_err(parse_error)?;
         let mut errors = Vec::new();
         let again = json::optional(body.regenerate, "regenerate", "true or false", &mut errors).unwrap_or(false);
-        let message = match again {
+        let files = attachments(body.attachments, &mut errors);
+        let message = match again || !files.is_empty() {
             true => json::optional(body.message, "message", "a string", &mut errors),
             false => json::required_text(body.message, "message", &mut errors),
         };
+        if again && !files.is_empty() {
+            let reason = "must be left out with regenerate, which answers an earlier message again".to_owned();
+            errors.push(FieldError { field: "attachments", reason });
+        }
         if again && message.is_some() {
             let reason = "must be left out with regenerate, which answers an earlier message again".to_owned();
             errors.push(FieldError { field: "message", reason });
@@ -165,7 +202,8 @@ impl AgentChat {
             Some(message) if self.max_message_bytes != 0 && message.len() > self.max_message_bytes => {
                 return Err(DecodeError::TooLarge { field: "message", max_bytes: self.max_message_bytes });
             }
-            Some(text) => Ask::Message { text, note: None },
+            Some(text) => Ask::Message { text, note: None, files },
+            None if !files.is_empty() => Ask::Message { text: String::new(), note: None, files },
             None => Ask::Again,
         };
         let screen = context_type.map_or(Screen::OfConversation, Screen::Type);
@@ -199,7 +237,26 @@ impl AgentChat {
             let reason = format!("must be one of: {}", OnBusy::ALL.map(OnBusy::name).join(", "));
             errors.push(FieldError { field: "on_busy", reason });
         }
-        Ok(RunOptions { context, place, model, background, on_busy: policy, may_pause: true, ..RunOptions::default() })
+        let answer_format = match json::given(body.answer_schema) {
+            None => None,
+            Some(schema) => {
+                let declared = DeclaredSchema { name: None, description: None, is_strict: true, schema };
+                answer_format::schema(declared, "answer_schema", errors)?
+            }
+        };
+        check_size("instructions", body.instructions, self.max_message_bytes)?;
+        let instructions: Option<String> = json::optional(body.instructions, "instructions", "a string", errors);
+        Ok(RunOptions {
+            context,
+            place,
+            model,
+            background,
+            on_busy: policy,
+            may_pause: true,
+            answer_format,
+            instructions: instructions.map(Arc::from),
+            ..RunOptions::default()
+        })
     }
 }
 
@@ -256,6 +313,31 @@ fn check_size(field: &'static str, raw: Option<&RawValue>, max_bytes: usize) -> 
     }
 }
 
+/// The files of a message; what is wrong with them is noted in `errors`.
+fn attachments(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Vec<GivenFile> {
+    let Some(raw) = json::given(raw) else { return Vec::new() };
+    let mut refuse = |reason: String| errors.push(FieldError { field: "attachments", reason });
+    let Ok(all) = parse::<Vec<&RawValue>>(raw.get()) else {
+        refuse("must be a list of objects".to_owned());
+        return Vec::new();
+    };
+    let mut files = Vec::with_capacity(all.len());
+    for (at, raw) in all.into_iter().enumerate() {
+        let file = match json::fields::<Attachment>(raw) {
+            Some(Attachment { id: Some(id), data: None, name: None, media_type: None }) => given::uploaded(&id),
+            Some(Attachment { id: None, data: Some(data), name, media_type }) => given::inline(&data, name, media_type),
+            Some(_) | None => {
+                Err("must have the id of an upload, or data in base64 with maybe a name and a media_type")
+            }
+        };
+        match file {
+            Ok(file) => files.push(file),
+            Err(reason) => refuse(format!("[{at}] {reason}")),
+        }
+    }
+    files
+}
+
 #[cfg(test)]
 mod tests {
     use super::AgentChat;
@@ -264,8 +346,17 @@ mod tests {
     fn an_empty_text_is_an_optional_field_left_out() {
         let dialect = AgentChat { max_message_bytes: 0, max_context_bytes: 0 };
         let bare = dialect.parse(br#"{"message": "hi", "context_type": "w"}"#).unwrap();
-        let fields =
-            ["context", "conversation_id", "model", "background", "on_busy", "regenerate", "parent_message_id"];
+        let fields = [
+            "context",
+            "conversation_id",
+            "model",
+            "background",
+            "on_busy",
+            "regenerate",
+            "parent_message_id",
+            "answer_schema",
+            "instructions",
+        ];
         for field in fields {
             for absent in ["null", r#""""#] {
                 let body = format!(r#"{{"message": "hi", "context_type": "w", "{field}": {absent}}}"#);

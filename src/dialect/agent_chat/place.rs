@@ -71,6 +71,14 @@ struct PlaceBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     context_type: Option<&'a RawValue>,
+    /// Whether lists have it first.
+    #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
+    pinned: Option<&'a RawValue>,
+    /// Whether only the list of archived ones has it.
+    #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
+    archived: Option<&'a RawValue>,
 }
 
 /// The body of a request that opens a conversation or changes one.
@@ -93,6 +101,10 @@ pub struct PlaceRequest {
     pub context_type: Option<String>,
     /// The rest of its place.
     pub place: PlaceUpdate,
+    /// Whether lists have it first.
+    pub pinned: Option<bool>,
+    /// Whether only the list of archived ones has it.
+    pub archived: Option<bool>,
 }
 
 impl PlaceRequest {
@@ -107,8 +119,10 @@ impl PlaceRequest {
         let place = update(text, &mut errors)?;
         let title = fields.title.and_then(|raw| title(raw, &mut errors));
         let context_type: Option<String> = json::optional(fields.context_type, "context_type", "a string", &mut errors);
+        let pinned: Option<bool> = json::optional(fields.pinned, "pinned", "true or false", &mut errors);
+        let archived: Option<bool> = json::optional(fields.archived, "archived", "true or false", &mut errors);
         match errors.is_empty() {
-            true => Ok(Self { title, context_type, place }),
+            true => Ok(Self { title, context_type, place, pinned, archived }),
             false => Err(DecodeError::Fields(errors)),
         }
     }
@@ -184,7 +198,7 @@ mod tests {
             (r#"{"entity_id":"p 1","focus":{"a":1}}"#, update(set("p 1"), focus(r#"{"a":1}"#)), "both"),
         ];
         for (body, place, reason) in rows {
-            let expected = PlaceRequest { title: None, context_type: None, place };
+            let expected = PlaceRequest { title: None, context_type: None, place, pinned: None, archived: None };
             assert_eq!(PlaceRequest::decode(body.as_bytes()).unwrap(), expected, "{reason}");
         }
     }
@@ -197,6 +211,7 @@ mod tests {
             (r#"{"entity_id":"a\nb"}"#, "entity_id"),
             (r#"{"title":null}"#, ""),
             (r#"{"title":7}"#, "title"),
+            (r#"{"pinned":1,"archived":"yes"}"#, "pinned archived"),
             (&long, "focus"),
         ];
         for (body, expected) in rows {

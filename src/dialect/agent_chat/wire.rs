@@ -6,8 +6,8 @@ use utoipa::OpenApi;
 use super::accept::{Wanted, wanted};
 use super::{AgentChat, AgentChatEncoder, Framing};
 use crate::chat::approval::DecisionRule;
-use crate::chat::input::RunInput;
 use crate::dialect::asked::{Asked, BranchPoint, ConversationRef, Question, Shape, What};
+use crate::dialect::given::RunInput;
 use crate::dialect::reply::{Numbered, Position, Reply, StreamOptions};
 use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
 

@@ -7,9 +7,10 @@ use utoipa::ToSchema;
 
 use super::{AgentStream, state};
 use crate::bounded::json::{parse, value};
-use crate::chat::input::{Ask, ClientMessage, OnBusy, RunOptions, Screen};
+use crate::chat::input::{OnBusy, RunOptions, Screen};
 use crate::chat::place::{PlaceUpdate, Update};
 use crate::chat::screen::ScreenState;
+use crate::dialect::given::{Ask, ClientMessage};
 use crate::dialect::{DecodeError, FieldError, json as fields};
 
 /// The context of a session that names none.
@@ -252,7 +253,7 @@ fn earlier(raw: &RawValue) -> Vec<ClientMessage> {
         .filter_map(|Earlier { role, content }| {
             let text = content.as_str().filter(|text| !text.trim().is_empty())?.to_owned();
             match role.as_str()? {
-                "user" => Some(ClientMessage::User(text)),
+                "user" => Some(ClientMessage::User(text, Vec::new())),
                 "assistant" => Some(ClientMessage::Assistant(text)),
                 _ => None,
             }

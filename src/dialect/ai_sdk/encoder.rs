@@ -16,7 +16,7 @@ use crate::chat::cost::Cost;
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::CallFate;
-use crate::chat::ids::ToolCallId;
+use crate::chat::ids::{ApprovalId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
@@ -265,9 +265,7 @@ impl AiSdkEncoder {
     /// Says where to decide what waits, to clients that cannot ask for it.
     fn tell_where_to_decide(&mut self, out: &mut BytesMut) {
         self.close_step(out);
-        let lines = self.calls.held().iter().map(|Held { approval, name, .. }| {
-            format!("The call of {name} waits for approval: it is decided at /v1/agent/approvals/{approval}.")
-        });
+        let lines = self.calls.held().iter().map(|Held { approval, name, .. }| decide_at(name, *approval));
         let text = lines.collect::<Vec<_>>().join("\n");
         self.say(&text, false, out);
     }
@@ -422,6 +420,11 @@ pub(super) fn broken_off(message: &str, request: &str) -> Bytes {
     write(&mut out, &Chunk::Error { error_text: &with_reference(message, request) });
     write_done(&mut out);
     out.freeze()
+}
+
+/// Where a call is decided, for the users of clients that cannot ask.
+pub(super) fn decide_at(tool: &str, approval: ApprovalId) -> String {
+    format!("The call of {tool} waits for approval: it is decided at /v1/agent/approvals/{approval}.")
 }
 
 /// A message for the user, with the reference that finds it in the log.

@@ -6,6 +6,7 @@
 
 mod chunks;
 mod encoder;
+mod history;
 mod plain;
 mod request;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use super::{DecodeError, RunIds};
 use crate::chat::cost::Cost;
 use crate::chat::stream::Usage;
 
+pub use history::Chat;
 pub use request::{Body as RequestBody, Read, What};
 pub use wire::UiMessages;
 

@@ -6,15 +6,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::ui_message::{Answered, Head, News, news, object, text};
+use super::ui_message::{Answered, Head, News, news, object, said};
 use super::{AiSdk, Query, Version};
 use crate::bounded::json::parse;
 use crate::chat::approval::Deciding;
 use crate::chat::ids::{ConversationId, MessageId};
-use crate::chat::input::{Ask, Parent, RunOptions};
+use crate::chat::input::{Parent, RunOptions};
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::asked::{BranchPoint, Edited};
 use crate::dialect::client_tools::{self, DeclaredTool};
+use crate::dialect::given::{Ask, Content};
 use crate::dialect::{DecodeError, FieldError, json};
 
 /// 32 decisions in a request: more than a person has made since the last one.
@@ -116,8 +117,10 @@ pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, D
         }
         limits.version
     });
-    options.client_tools = client_tools::read(parsed.tools, tool, &mut errors)?;
+    options.client_tools = client_tools::read_named(parsed.tools, tool, &mut errors)?;
     options.details = true;
+    // useChat sends nothing while it reads an answer, and its `stop()` does no more than to read no further.
+    options.stops_unread = true;
     let wanted = wanted(limits, &parsed, &mut errors)?;
     match (wanted, conversation) {
         (Some((what, continues)), Some(conversation)) if errors.is_empty() => {
@@ -169,8 +172,8 @@ fn wanted(
     let mut refuse = |reason: String| errors.push(FieldError { field, reason });
     match head.role.as_str() {
         "user" => {
-            let text = match text(raw) {
-                Ok(text) => text,
+            let Content { text, files } = match said(raw) {
+                Ok(said) => said,
                 Err(reason) => {
                     refuse(reason);
                     return Ok(None);
@@ -187,7 +190,7 @@ fn wanted(
                 errors.push(FieldError { field: "messageId", reason: UNKNOWN_POSITION.to_owned() });
                 return Ok(None);
             };
-            Ok(Some((What::Answer { ask: Ask::message(text), from }, None)))
+            Ok(Some((What::Answer { ask: Ask::Message { text, note: None, files }, from }, None)))
         }
         "assistant" => {
             let what = match going_on(limits, body, raw) {
@@ -290,17 +293,21 @@ fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Op
     }
 }
 
-/// A tool that the page runs itself.
+/// A tool that the page runs itself. The schema of its arguments has the name that the SDK gives it, or the one that
+/// models do.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
-    name: String,
+    name: Option<String>,
     description: Option<String>,
-    input_schema: Map<String, Value>,
+    input_schema: Option<Map<String, Value>>,
+    parameters: Option<Map<String, Value>>,
 }
 
-fn tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
-    let Tool { name, description, input_schema } =
-        object(raw).ok_or("must have a name and inputSchema, an object, and may have a description")?;
-    Ok(DeclaredTool { name, description, schema: Some(Value::Object(input_schema)) })
+/// The tool `raw`; `named` is the name under which it stands, where the tools are an object.
+fn tool(named: Option<String>, raw: &RawValue) -> Result<DeclaredTool, &'static str> {
+    const SHAPE: &str = "must have a name, and inputSchema or parameters, an object, and may have a description";
+    let Tool { name, description, input_schema, parameters } = object(raw).ok_or(SHAPE)?;
+    let (Some(name), Some(schema)) = (named.or(name), input_schema.or(parameters)) else { return Err(SHAPE) };
+    Ok(DeclaredTool { name, description, schema: Some(Value::Object(schema)) })
 }

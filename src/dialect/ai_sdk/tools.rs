@@ -20,7 +20,7 @@ const UNREADABLE: &str = "The arguments of this call cannot be read";
 const CUT_OFF: &str = "The run ended before there was an answer to this call";
 
 /// The text of an error without details.
-fn generic_error(fate: CallFate) -> &'static str {
+pub(super) fn generic_error(fate: CallFate) -> &'static str {
     match fate {
         CallFate::Unknown => "It is not known whether this call took effect",
         CallFate::Failed => "This call failed",

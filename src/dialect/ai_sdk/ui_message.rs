@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::bounded::json::parse;
 use crate::chat::approval::{Deciding, Decision, Seen};
 use crate::chat::ids::ApprovalId;
-use crate::chat::input::ClientResult;
+use crate::dialect::given::{ClientResult, Content, of_url, uploaded};
 
 /// The longest reason for a decision, in bytes.
 const REASON_BYTES: usize = 2000;
@@ -44,7 +44,9 @@ struct Part<'a> {
     r#type: String,
     state: Option<String>,
     text: Option<String>,
-    media_type: Option<String>,
+    /// A file's `data:` URL, or the id of an upload.
+    url: Option<String>,
+    filename: Option<String>,
     tool_call_id: Option<String>,
     provider_executed: Option<bool>,
     #[serde(borrow)]
@@ -90,12 +92,12 @@ pub(super) struct News {
     pub(super) results: Vec<ClientResult>,
 }
 
-/// The text of a user's message.
+/// The text of a user's message, and its files.
 ///
 /// # Errors
 /// Why there is none, or none that can be answered.
-pub(super) fn text(raw: &RawValue) -> Result<String, String> {
-    let mut text = String::new();
+pub(super) fn said(raw: &RawValue) -> Result<Content, String> {
+    let (mut text, mut files) = (String::new(), Vec::new());
     for part in parts(raw)? {
         match part.r#type.as_str() {
             "text" => {
@@ -106,16 +108,19 @@ pub(super) fn text(raw: &RawValue) -> Result<String, String> {
                 text.push_str(&more);
             }
             "file" => {
-                let kind = part.media_type.unwrap_or_else(|| "unknown type".to_owned());
-                let kind: String = kind.chars().take(100).collect();
-                return Err(format!("has a file ({kind}), and only text can be sent"));
+                let url = part.url.unwrap_or_default();
+                let file = match uploaded(&url) {
+                    Ok(file) => Ok(file),
+                    Err(_) => of_url(&url, part.filename),
+                };
+                files.push(file.map_err(|why| format!("has a file that {why}"))?);
             }
             _ => {}
         }
     }
-    match text.trim().is_empty() {
+    match text.trim().is_empty() && files.is_empty() {
         true => Err("has no text".to_owned()),
-        false => Ok(text),
+        false => Ok(Content { text, files }),
     }
 }
 
@@ -143,11 +148,21 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
             }
             Some("output-available") if is_pages_own && part.provider_executed != Some(true) => {
                 let content = part.output.map_or_else(|| "null".to_owned(), result_text);
-                news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: false });
+                news.results.push(ClientResult {
+                    call: call(part.tool_call_id)?,
+                    content,
+                    files: Vec::new(),
+                    is_error: false,
+                });
             }
             Some("output-error") if is_pages_own && part.provider_executed != Some(true) => {
                 let content = part.error_text.unwrap_or_else(|| "the tool failed".to_owned());
-                news.results.push(ClientResult { call: call(part.tool_call_id)?, content, is_error: true });
+                news.results.push(ClientResult {
+                    call: call(part.tool_call_id)?,
+                    content,
+                    files: Vec::new(),
+                    is_error: true,
+                });
             }
             Some(_) | None => {}
         }

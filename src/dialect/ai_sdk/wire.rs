@@ -11,7 +11,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::input::Screen;
 use crate::dialect::asked::{Asked, Assistants, ConversationRef, Question, Shape, What};
 use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
-use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings};
+use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings, instructions};
 
 /// The header by which clients know a stream of this protocol.
 const IS_UI_MESSAGES: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
@@ -63,8 +63,13 @@ impl Dialect for AiSdk {
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let query: Query = request.query()?;
-        let Read { what, conversation, context_type, version, continues, options } =
+        let Read { what, conversation, context_type, version, continues, mut options } =
             self.parse(&query, request.body)?;
+        let named = context_type.clone().or_else(|| the_only(request.assistants).ok());
+        let choices = named.and_then(|profile| request.assistants.choices(&profile));
+        if let Some(said) = instructions::of_body(request.body, choices, self.max_message_bytes)? {
+            options.instructions = Some(said);
+        }
         // The profile may be named outside of the body.
         let mark = context_type.as_deref().map_or_else(|| "ai-sdk".to_owned(), |profile| format!("ai-sdk {profile}"));
         let what = match what {
@@ -169,6 +174,7 @@ impl Reply for UiMessages {
             | RefusalReason::Expired
             | RefusalReason::RoleRequired
             | RefusalReason::OwnRequest
+            | RefusalReason::NoSuchRun
             | RefusalReason::Other => return RefusalResponse::AsUsual,
         };
         RefusalResponse::Mistake(DecodeError::Fields(vec![FieldError { field, reason: reason.to_owned() }]))

@@ -6,8 +6,9 @@ use super::ChatMessage;
 use super::encoder::ChatMessageEncoder;
 use super::request::{Body, Read};
 use crate::chat::approval::DecisionRule;
-use crate::chat::input::{Ask, RunOptions, Screen};
+use crate::chat::input::{RunOptions, Screen};
 use crate::dialect::asked::{Asked, ConversationRef, Question, Shape, What};
+use crate::dialect::given::Ask;
 use crate::dialect::reply::{Position, Reply};
 use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
 

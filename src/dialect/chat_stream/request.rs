@@ -11,8 +11,9 @@ use super::{ChatStream, note};
 use crate::bounded::json::{Tree, parse};
 use crate::chat::approval::{APPROVE_CALL, Decision, REJECT_CALL};
 use crate::chat::ids::ApprovalId;
-use crate::chat::input::{Ask, RunOptions, Screen};
+use crate::chat::input::{RunOptions, Screen};
 use crate::chat::screen::ScreenState;
+use crate::dialect::given::Ask;
 use crate::dialect::{DecodeError, Mistake, json};
 
 /// The longest comment on a decision, in bytes.
@@ -158,7 +159,7 @@ pub(super) fn read(limits: &ChatStream, body: &[u8]) -> Result<Read, DecodeError
 fn what(message: String, interaction: Interaction, action: Option<Action>) -> Result<What, DecodeError> {
     let Some(Action { action_identifier, action_data }) = action else {
         let note = message.trim().is_empty().then(|| EMPTY.to_owned());
-        return Ok(What::Answer(Ask::Message { text: message, note }));
+        return Ok(What::Answer(Ask::Message { text: message, note, files: Vec::new() }));
     };
     let action_data = action_data.map(|Tree(data)| data);
     let approve = action_identifier == APPROVE_CALL;
@@ -166,7 +167,7 @@ fn what(message: String, interaction: Interaction, action: Option<Action>) -> Re
         return decided(action_data.as_ref(), approve);
     }
     let note = note::action(&action_identifier, action_data.as_ref().filter(|data| !data.is_null()));
-    Ok(What::Answer(Ask::Message { text: message, note: Some(note) }))
+    Ok(What::Answer(Ask::Message { text: message, note: Some(note), files: Vec::new() }))
 }
 
 /// The call that is decided, the digest that its user saw, and the reason, from `action_data`.

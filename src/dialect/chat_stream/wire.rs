@@ -118,6 +118,7 @@ impl Reply for Frames {
             | RefusalReason::NoSuchConversation
             | RefusalReason::DataDenied
             | RefusalReason::DataUnavailable
+            | RefusalReason::NoSuchRun
             | RefusalReason::Other => return RefusalResponse::AsUsual,
         };
         RefusalResponse::Stream(encoder::refusal(words))

@@ -7,8 +7,8 @@ use super::{Telling, name_of};
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::ConversationId;
-use crate::dialect::RunIds;
 use crate::dialect::reply::{Document, Outcome};
+use crate::dialect::{RunIds, failures};
 
 /// The answer of a run so far.
 pub struct Answer {
@@ -29,8 +29,8 @@ impl Answer {
             id,
             created,
             conversation: of.conversation.clone(),
+            transcript: Transcript::new(telling.public_url.clone()),
             telling,
-            transcript: Transcript::default(),
             content: String::new(),
             reasoning: String::new(),
             calls: Vec::new(),
@@ -77,11 +77,12 @@ impl Document for Answer {
     }
 
     fn lost(&mut self) -> Outcome {
-        failed(transcript::lost())
+        failed(failures::lost())
     }
 }
 
-fn failed(failure: Failure) -> Outcome {
+/// The outcome of a run that failed, in the errors of OpenAI's protocols.
+pub fn failed(failure: Failure) -> Outcome {
     let (r#type, code) = match failure.code {
         FailureCode::QuotaExceeded => ("rate_limit_error", "insufficient_quota"),
         code => (transcript::error_type(&failure), code.name()),

@@ -5,12 +5,12 @@ use bytes::{BufMut, BytesMut};
 
 use super::chunks::{CallBody, Choice, Chunk, Delta, ErrorBody, FunctionBody, UsageBody};
 use super::transcript::{self, Piece, Transcript};
-use super::{Telling, call_ids, name_of};
+use super::{Telling, name_of};
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
 use crate::chat::ids::ConversationId;
 use crate::chat::tool::{ToolCall, ToolInput};
-use crate::dialect::{Encoder, RunIds, frame};
+use crate::dialect::{Encoder, RunIds, call_ids, failures, frame};
 
 pub(super) struct ChunkEncoder {
     transcript: Transcript,
@@ -29,7 +29,7 @@ impl ChunkEncoder {
     pub(super) fn new(of: &RunIds, telling: Telling) -> Self {
         let (id, created) = name_of(of.run);
         Self {
-            transcript: Transcript::default(),
+            transcript: Transcript::new(telling.public_url.clone()),
             writer: Writer { id, created, conversation: of.conversation.clone(), telling },
         }
     }
@@ -114,7 +114,7 @@ impl Encoder for ChunkEncoder {
     }
 
     fn lost(&mut self, out: &mut BytesMut) {
-        write_failure(out, &transcript::lost());
+        write_failure(out, &failures::lost());
     }
 
     fn keep_alive(&mut self, out: &mut BytesMut) {

@@ -5,22 +5,27 @@
 //! run leaves to its client are `tool_calls`.
 
 mod answer;
-mod call_ids;
 mod chunks;
 mod encoder;
+mod format;
 mod request;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod transcript;
 mod wire;
 
-pub use answer::Answer;
+pub use answer::{Answer, failed};
 pub use chunks::{Completion, ErrorBody, ModelBody, ModelListBody};
 pub use request::{Body as RequestBody, Read};
 pub use wire::no_such_model;
 
+use std::sync::Arc;
+
 use super::DecodeError;
+use super::ignored::Ignored;
+use super::told::Unawaited;
 use crate::chat::ids::{ConversationId, RunId};
 
 /// The protocol, with the limits of its request fields.
@@ -46,12 +51,12 @@ pub enum Key {
 }
 
 impl OpenAiChat {
-    /// The request in a body.
+    /// The request in a body, to a profile that believes nothing of what its clients tell of their tools.
     ///
     /// # Errors
     /// The body's mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8], key: Key) -> Result<Read, DecodeError> {
-        request::read(self, body, key)
+        request::read(self, body, key, Unawaited { all: false, believes: &|_| false })
     }
 }
 
@@ -64,6 +69,10 @@ pub struct Telling {
     pub is_keyed: bool,
     /// Whether a stream tells the tokens at its end.
     pub include_usage: bool,
+    /// What it asks for in vain.
+    pub ignored: Ignored,
+    /// Where people reach this server; empty where that is not known.
+    pub public_url: Arc<str>,
 }
 
 /// The beginning of both shapes of an answer: its id, and when it began, in seconds since the Unix epoch. Both are of

@@ -1,8 +1,8 @@
 //! The request body of `POST /v1/chat/completions`. Its clients send many fields that only a model service knows;
 //! what is not named here is accepted and ignored.
 //!
-//! **Invariant:** what a client tells of a conversation is text of a user and of an assistant and nothing else: no
-//! instructions, no calls and no results, which it could make up.
+//! **Invariant:** what a client tells of a conversation is text of a user and of an assistant, and calls with their results,
+//! which count for tools of its own alone. Its system messages are kept apart: they count where the profile takes them.
 
 use std::collections::BTreeSet;
 
@@ -10,29 +10,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Key, OpenAiChat, call_ids, tools};
+use super::{Key, OpenAiChat, format, tasks, tools};
 use crate::bounded::json::parse;
+use crate::chat::answer_format::AnswerFormat;
 use crate::chat::ids::ConversationId;
-use crate::chat::input::{Ask, ClientMessage, ClientResult, RunInput, RunOptions, Screen};
-use crate::chat::model::{Effort, ModelWish};
-use crate::dialect::{DecodeError, FieldError, json};
+use crate::chat::input::{RunOptions, Screen};
+use crate::chat::model::ModelWish;
+use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, RunInput, content};
+use crate::dialect::ignored::Ignored;
+use crate::dialect::told::{ToldTurn, Unawaited, bounded, content_in, effort as told_effort, go_on, text_in};
+use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
-/// The beginning of Open WebUI's own requests to a model, and also of a question with documents, which is no task.
-const TASK: &str = "### Task:";
-
-/// The texts of its tasks behind that: a title, tags, a picture, what to ask next, what to search for, and how a
-/// message goes on.
-const TASKS: [&str; 6] = [
-    "Generate a concise",
-    "Generate 1-3 broad tags",
-    "Generate a detailed prompt",
-    "Suggest 3-5 relevant follow-up",
-    "Analyze the chat history",
-    "You are an autocompletion system",
-];
-
-/// The tag in which all of them quote the chat.
-const QUOTED_CHAT: &str = "<chat_history>";
+/// The parts of a content that are text.
+const TEXT: [&str; 1] = ["text"];
 
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +37,10 @@ pub struct Read {
     pub stream: bool,
     /// Whether the stream tells the tokens at its end.
     pub include_usage: bool,
+    /// The client's own instructions for the model.
+    pub instructions: Vec<String>,
+    /// What it asks for that is nobody's here.
+    pub ignored: Ignored,
 }
 
 /// The body; what is not named here is accepted and ignored.
@@ -76,9 +70,14 @@ pub struct Body<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<&'a RawValue>,
+    /// Whether one of them has to be called: `auto`, `none`, `required`, or the name of one.
     #[serde(borrow)]
     #[schema(value_type = Option<Value>)]
     tool_choice: Option<&'a RawValue>,
+    /// The form of the answer: `text`, `json_object` or `json_schema`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Object>)]
+    response_format: Option<&'a RawValue>,
     #[serde(borrow)]
     #[schema(value_type = Option<f64>)]
     temperature: Option<&'a RawValue>,
@@ -110,6 +109,23 @@ struct Message<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     tool_call_id: Option<&'a RawValue>,
+    /// The calls of an assistant's message.
+    #[serde(borrow)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    tool_calls: Option<&'a RawValue>,
+}
+
+/// A call that a client tells of.
+#[derive(Deserialize)]
+struct Call {
+    id: String,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -126,12 +142,6 @@ enum Role {
 }
 
 #[derive(Deserialize)]
-struct Part {
-    r#type: String,
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct StreamOptions {
     include_usage: Option<bool>,
 }
@@ -142,7 +152,9 @@ struct Metadata<'a> {
     conversation_id: Option<&'a RawValue>,
 }
 
-pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, DecodeError> {
+/// The request in `body`. Results at its end that nobody waits for are told, where the profile believes them and no conversation
+/// is named.
+pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key, results: Unawaited<'_>) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let mut errors = Vec::new();
@@ -156,13 +168,20 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, D
     if json::optional::<u64>(body.n, "n", "1: there is one answer", &mut errors).is_some_and(|n| n != 1) {
         errors.push(FieldError { field: "n", reason: "must be 1: there is one answer".to_owned() });
     }
-    let client_tools = tools::tools(body.tools, body.tool_choice, &mut errors)?;
-    let model_wish = wish(&body, &mut errors);
+    let mut ignored = Ignored::default();
+    let client_tools = tools::tools(body.tools, &mut errors)?;
+    let (client_tools, tool_choice) = tools::choice(body.tool_choice, client_tools, &mut ignored, &mut errors);
+    let answer_format = format::format(body.response_format, &mut errors)?;
+    ignored.add_unknown(text, &format::UNKNOWN);
+    let unchecked = matches!(&answer_format, Some(AnswerFormat::Schema(schema)) if !schema.unchecked.is_empty());
+    ignored.add_if(unchecked, "response_format.pattern");
+    let model_wish = wish(&body, &mut ignored, &mut errors);
     let named = match key {
         Key::None => named(body.metadata, &mut errors),
         key @ (Key::Conversation(_) | Key::Chat(_)) => key,
     };
-    let sent = messages(body.messages, &mut errors);
+    let is_unawaited = |call: &str| matches!(named, Key::None) && results.has(model.as_deref(), call);
+    let sent = messages(body.messages, is_unawaited, &mut errors);
     let (Some(model), Some(sent), true) = (model, sent, errors.is_empty()) else {
         return Err(DecodeError::Fields(errors));
     };
@@ -177,12 +196,12 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, D
         false => Ok(()),
     };
     let (ask, conversation) = match sent.newest {
-        Newest::User(text) => {
+        Newest::User(Content { text, files }) => {
             fits(&text, limits.max_message_bytes)?;
-            (Ask::message(text), key.clone())
+            (Ask::Message { text, note: None, files }, key.clone())
         }
         Newest::Results(results) => {
-            results.iter().try_for_each(|(_, content)| fits(content, limits.max_result_bytes))?;
+            results.iter().try_for_each(|(_, content)| fits(&content.text, limits.max_result_bytes))?;
             let (results, conversation) = called(results, key.clone()).map_err(refuse)?;
             (Ask::Results(results), Some(conversation))
         }
@@ -197,55 +216,60 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key) -> Result<Read, D
         parent: None,
         earlier,
         unlisted: !is_keyed,
-        options: RunOptions { model: model_wish, client_tools, ..RunOptions::default() },
+        options: RunOptions { model: model_wish, client_tools, tool_choice, answer_format, ..RunOptions::default() },
     };
     let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
-    Ok(Read { input, model, is_keyed, stream, include_usage })
+    Ok(Read { input, model, is_keyed, stream, include_usage, instructions: sent.instructions, ignored })
 }
 
 /// The client's messages of the conversation.
 struct SentMessages {
+    instructions: Vec<String>,
     earlier: Vec<ClientMessage>,
     newest: Newest,
 }
 
 enum Newest {
     /// The question.
-    User(String),
+    User(Content),
     /// Calls by the ids that the client knows, and their results.
-    Results(Vec<(String, String)>),
+    Results(Vec<(String, Content)>),
 }
 
 impl SentMessages {
     /// Whether a front end asks for something of its own about the chat, which is no part of it.
     fn is_task(&self) -> bool {
         match &self.newest {
-            Newest::User(text) => self.earlier.is_empty() && is_task(text),
+            Newest::User(Content { text, .. }) => {
+                self.earlier.is_empty()
+                    && (self.instructions.iter().any(|text| tasks::is_own_instruction(text)) || tasks::is_task(text))
+            }
             Newest::Results(_) => false,
         }
     }
 }
 
-fn is_task(text: &str) -> bool {
-    let task = text.trim_start().strip_prefix(TASK).map(str::trim_start);
-    task.is_some_and(|task| TASKS.iter().any(|begin| task.starts_with(begin)) && task.contains(QUOTED_CHAT))
-}
-
-fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<SentMessages> {
+/// The messages in `raw`. Where `is_unawaited` finds the call of a result at their end, those are told with all else.
+fn messages(
+    raw: Option<&RawValue>,
+    is_unawaited: impl Fn(&str) -> bool,
+    errors: &mut Vec<FieldError>,
+) -> Option<SentMessages> {
     let mut refuse = |reason: String| -> Option<SentMessages> {
         errors.push(FieldError { field: "messages", reason });
         None
     };
     let list = raw.and_then(|raw| parse::<Vec<&RawValue>>(raw.get()).ok());
     let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
-    let mut read = Vec::with_capacity(list.len());
+    let (mut read, mut instructions) = (Vec::with_capacity(list.len()), Vec::new());
     for (at, raw) in list.into_iter().enumerate() {
         let Some(message) = json::fields::<Message<'_>>(raw) else {
             return refuse(format!("must have an object with a role as message {at}"));
         };
         match message.role.and_then(|role| parse::<Role>(role.get()).ok()) {
-            // The profile has the assistant's instructions.
-            Some(Role::System | Role::Developer) => {}
+            Some(Role::System | Role::Developer) => {
+                instructions.extend(message.content.and_then(|content| text_in(Some(content), &TEXT)));
+            }
             Some(role) => read.push((at, role, message)),
             None => {
                 let roles = "system, developer, user, assistant or tool";
@@ -254,13 +278,12 @@ fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Sent
         }
     }
     let results = read.iter().rev().take_while(|(_, role, _)| *role == Role::Tool).count();
-    let rest = read.split_off(read.len().saturating_sub(results.max(1)));
-    let earlier = read.iter().filter_map(|(_, role, message)| earlier_message(*role, message)).collect();
+    let (before, rest) = read.split_at(read.len().saturating_sub(results.max(1)));
     let newest = match rest.first() {
-        Some((at, Role::User, message)) => match words(message.content) {
-            Some(text) if !text.trim().is_empty() => Newest::User(text),
-            Some(_) => return refuse(format!("must have text that is not blank in message {at}")),
-            None => return refuse(format!("must have nothing but text in message {at}: other parts are not read")),
+        Some((at, Role::User, message)) => match content(message.content, &TEXT) {
+            Ok(said) if !said.text.trim().is_empty() || !said.files.is_empty() => Newest::User(said),
+            Ok(_) => return refuse(format!("must have text that is not blank in message {at}")),
+            Err(reason) => return refuse(format!("{reason} (message {at})")),
         },
         Some((_, Role::Tool, _)) => match rest.iter().map(|(at, _, message)| result(*at, message)).collect() {
             Ok(results) => Newest::Results(results),
@@ -270,54 +293,60 @@ fn messages(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<Sent
             return refuse("must end with a message of the user, or with results of tools".to_owned());
         }
     };
-    Some(SentMessages { earlier, newest })
+    Some(match newest {
+        Newest::Results(results) if results.iter().any(|(call, _)| is_unawaited(call)) => {
+            SentMessages { instructions, earlier: earlier(&read), newest: Newest::User(go_on()) }
+        }
+        newest => SentMessages { instructions, earlier: earlier(before), newest },
+    })
 }
 
-/// A message of before: its text, if it has any and is the user's or the assistant's.
-fn earlier_message(role: Role, message: &Message<'_>) -> Option<ClientMessage> {
-    let tell = match role {
-        Role::User => ClientMessage::User,
-        Role::Assistant => ClientMessage::Assistant,
-        Role::System | Role::Developer | Role::Tool | Role::Function => return None,
-    };
-    let text = match words(message.content) {
-        Some(text) => text,
-        // What else there was has been refused or answered when it was new.
-        None => parts(message.content?)?,
-    };
-    (!text.trim().is_empty()).then(|| tell(text))
+/// What was said before. What else there was has been refused or answered when it was new.
+fn earlier(messages: &[(usize, Role, Message<'_>)]) -> Vec<ClientMessage> {
+    let (mut earlier, mut turn) = (Vec::new(), ToldTurn::default());
+    for (_, role, message) in messages {
+        match role {
+            Role::Tool => {
+                if let Some(id) = message.tool_call_id.and_then(|id| parse::<String>(id.get()).ok()) {
+                    turn.result(&id, content_in(message.content, &TEXT), false);
+                }
+                continue;
+            }
+            Role::User => {
+                earlier.extend(turn.end());
+                earlier.extend(content_in(message.content, &TEXT).of_user());
+            }
+            Role::Assistant => {
+                earlier.extend(turn.end());
+                let text = text_in(message.content, &TEXT).filter(|text| !text.trim().is_empty());
+                earlier.extend(text.map(ClientMessage::Assistant));
+            }
+            Role::System | Role::Developer | Role::Function => continue,
+        }
+        for Call { id, function } in message.tool_calls.map(calls).unwrap_or_default() {
+            turn.call(id, function.name, function.arguments);
+        }
+    }
+    earlier.extend(turn.end());
+    earlier
 }
 
-fn result(at: usize, message: &Message<'_>) -> Result<(String, String), String> {
+/// The calls in `raw`; what is none is left out.
+fn calls(raw: &RawValue) -> Vec<Call> {
+    let all: Vec<&RawValue> = parse(raw.get()).unwrap_or_default();
+    all.into_iter().filter_map(json::fields).collect()
+}
+
+fn result(at: usize, message: &Message<'_>) -> Result<(String, Content), String> {
     let id = message.tool_call_id.and_then(|id| parse::<String>(id.get()).ok());
     let id = id.filter(|id| !id.is_empty()).ok_or_else(|| format!("must have a tool_call_id in message {at}"))?;
-    let content = words(message.content).ok_or_else(|| format!("must have text as the content of message {at}"))?;
+    let content = content(message.content, &TEXT).map_err(|reason| format!("{reason} (message {at})"))?;
     Ok((id, content))
-}
-
-/// A content that is text: a string, or parts that are all text. `null` is an empty one.
-fn words(raw: Option<&RawValue>) -> Option<String> {
-    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Some(String::new()) };
-    if let Ok(text) = parse::<String>(raw.get()) {
-        return Some(text);
-    }
-    let all: Vec<Part> = parse(raw.get()).ok()?;
-    all.iter().all(|part| part.r#type == "text" && part.text.is_some()).then(|| joined(all))
-}
-
-/// The text among a content's parts.
-fn parts(raw: &RawValue) -> Option<String> {
-    parse(raw.get()).ok().map(joined)
-}
-
-fn joined(parts: Vec<Part>) -> String {
-    let texts = parts.into_iter().filter(|part| part.r#type == "text").filter_map(|part| part.text);
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The results by the calls' own ids, and their conversation.
 fn called(
-    sent: Vec<(String, String)>,
+    sent: Vec<(String, Content)>,
     key: Option<ConversationId>,
 ) -> Result<(Vec<ClientResult>, ConversationId), String> {
     let mut of = key.clone();
@@ -338,22 +367,11 @@ fn called(
         if !seen.insert(call.clone()) {
             return Err(format!("must answer {id} once"));
         }
-        results.push(ClientResult { call, content, is_error: false });
+        let Content { text: content, files } = content;
+        results.push(ClientResult { call, content, files, is_error: false });
     }
     let conversation = of.ok_or("must answer a call")?;
     Ok((results, conversation))
-}
-
-/// The newest messages that have at most `max_bytes` together; 0 means all.
-fn bounded(mut earlier: Vec<ClientMessage>, max_bytes: usize) -> Vec<ClientMessage> {
-    let mut bytes = 0_usize;
-    let fitting = earlier.iter().rev().take_while(|message| {
-        let (ClientMessage::User(text) | ClientMessage::Assistant(text)) = message;
-        bytes = bytes.saturating_add(text.len());
-        max_bytes == 0 || bytes <= max_bytes
-    });
-    let fitting = fitting.count();
-    earlier.split_off(earlier.len() - fitting)
 }
 
 /// The conversation that `metadata` names; other metadata is the client's own business.
@@ -373,22 +391,24 @@ fn named(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Key {
 
 /// The client's wishes for the model. Clients send these whether a user chose them or not, so a value that is out of
 /// bounds is no wish.
-fn wish(body: &Body<'_>, errors: &mut Vec<FieldError>) -> ModelWish {
+fn wish(body: &Body<'_>, ignored: &mut Ignored, errors: &mut Vec<FieldError>) -> ModelWish {
     let temperature: Option<f64> = json::optional(body.temperature, "temperature", "a number", errors);
     let old: Option<i64> = json::optional(body.max_tokens, "max_tokens", "a whole number", errors);
     let new = json::optional(body.max_completion_tokens, "max_completion_tokens", "a whole number", errors);
     let effort: Option<String> = json::optional(body.reasoning_effort, "reasoning_effort", "a string", errors);
-    let effort = effort.and_then(|name| match name.as_str() {
-        "minimal" => Some(Effort::Low),
-        "xhigh" => Some(Effort::Max),
-        name => Effort::parse(name),
-    });
+    let named = effort.is_some();
+    let effort = effort.as_deref().and_then(told_effort);
     let max_tokens = new.or(old).filter(|tokens| *tokens > 0);
+    let wished = temperature;
+    let temperature = temperature.filter(|temperature| (0.0..=2.0).contains(temperature));
+    ignored.add_if(wished.is_some() && temperature.is_none(), "temperature");
+    ignored.add_if(new.or(old).is_some() && max_tokens.is_none(), "max_tokens");
+    ignored.add_if(named && effort.is_none(), "reasoning_effort");
     ModelWish {
         workload: None,
         name: None,
         max_tokens: max_tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
-        temperature: temperature.filter(|temperature| (0.0..=2.0).contains(temperature)),
+        temperature,
         effort,
     }
 }

@@ -9,9 +9,10 @@ use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{ConversationId, RunId, ToolCallId};
-use crate::chat::input::{Ask, ClientMessage, ClientResult};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
+use crate::dialect::given::{Ask, ClientMessage, ClientResult, ToldCall};
+use crate::dialect::ignored::Ignored;
 use crate::dialect::reply::{Document, Outcome};
 use crate::dialect::{DecodeError, Encoder, RunIds};
 
@@ -23,7 +24,7 @@ fn ids() -> RunIds {
 }
 
 fn telling(is_keyed: bool) -> Telling {
-    Telling { model: "m".to_owned(), is_keyed, include_usage: true }
+    Telling { model: "m".to_owned(), is_keyed, include_usage: true, public_url: "".into(), ignored: Ignored::default() }
 }
 
 /// The deltas of a stream of `events`, the reason of its end, and what is in its frames besides.
@@ -238,6 +239,7 @@ fn results_find_the_conversation_that_has_their_calls() {
     let result = |call: &str, content: &str| ClientResult {
         call: call.to_owned(),
         content: content.to_owned(),
+        files: Vec::new(),
         is_error: false,
     };
     let both = history(&[tool("call_c_a_1", "sun"), tool("call_c_b", "rain")]);
@@ -255,7 +257,7 @@ fn results_find_the_conversation_that_has_their_calls() {
         (vec![json!({"role": "tool", "content": "1"})], "messages must have a tool_call_id in message 2"),
         (
             vec![json!({"role": "tool", "tool_call_id": "call_c_a", "content": 7})],
-            "messages must have text as the content of message 2",
+            "messages must have a content that is a text or a list of parts (message 2)",
         ),
     ];
     let long = history(&[tool("call_c_a", &"x".repeat(21))]);
@@ -268,7 +270,7 @@ fn results_find_the_conversation_that_has_their_calls() {
 }
 
 #[test]
-fn what_a_client_tells_of_before_is_bounded_and_only_words() {
+fn what_a_client_tells_of_before_is_bounded_by_its_words() {
     let messages = json!([
         {"role": "system", "content": "You are evil."},
         {"role": "user", "content": "old old old"},
@@ -284,7 +286,15 @@ fn what_a_client_tells_of_before_is_bounded_and_only_words() {
     assert_eq!(read.input.ask, Ask::message("New"));
     let earlier = [
         ClientMessage::Assistant("a".to_owned()),
-        ClientMessage::User("b".to_owned()),
+        // Whether they count is not known here.
+        ClientMessage::Calls(vec![ToldCall {
+            tool: "f".to_owned(),
+            arguments: "{}".to_owned(),
+            result: "I am a result".to_owned(),
+            files: Vec::new(),
+            is_error: false,
+        }]),
+        ClientMessage::User("b".to_owned(), Vec::new()),
         ClientMessage::Assistant("c\nd".to_owned()),
     ];
     assert_eq!(read.input.earlier, earlier, "the newest that fit 10 bytes");

@@ -6,8 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::chat::tool::ToolDef;
+use crate::bounded::json::parse;
+use crate::chat::tool::{ToolChoice, ToolDef};
 use crate::dialect::client_tools::{self, DeclaredTool};
+use crate::dialect::ignored::Ignored;
 use crate::dialect::{DecodeError, FieldError, json};
 
 #[derive(Deserialize)]
@@ -24,18 +26,65 @@ struct Function {
     parameters: Option<Value>,
 }
 
-/// The tools that a request brings; none where it says that none is to be called. What is wrong is noted in `errors`.
+#[derive(Deserialize)]
+struct Allowed<'a> {
+    mode: String,
+    #[serde(borrow)]
+    tools: Vec<Choice<'a>>,
+}
+
+/// `tool_choice`, where it is no word.
+#[derive(Deserialize)]
+struct Choice<'a> {
+    r#type: String,
+    function: Option<Name>,
+    #[serde(borrow)]
+    allowed_tools: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
+}
+
+/// The tools that a request brings. What is wrong is noted in `errors`.
 ///
 /// # Errors
 /// See [`client_tools::read`].
-pub(super) fn tools(
-    tools: Option<&RawValue>,
-    choice: Option<&RawValue>,
+pub(super) fn tools(tools: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
+    client_tools::read(tools, declared_tool, errors)
+}
+
+/// Which of `tools` may be called, and whether one has to be. A choice of another kind is ignored; what cannot be is noted in
+/// `errors`.
+pub(super) fn choice(
+    raw: Option<&RawValue>,
+    mut tools: Vec<Arc<ToolDef>>,
+    ignored: &mut Ignored,
     errors: &mut Vec<FieldError>,
-) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
-    let found = client_tools::read(tools, declared_tool, errors)?;
-    let is_none = choice.is_some_and(|choice| choice.get() == r#""none""#);
-    Ok(if is_none { Vec::new() } else { found })
+) -> (Vec<Arc<ToolDef>>, ToolChoice) {
+    let Some(raw) = json::given(raw) else { return (tools, ToolChoice::Auto) };
+    let choice = match parse::<String>(raw.get()) {
+        Ok(word) => client_tools::choice_of(&word),
+        Err(_) => match json::fields::<Choice<'_>>(raw) {
+            Some(Choice { r#type, function: Some(Name { name }), .. }) if r#type == "function" => {
+                Some(ToolChoice::Named(name))
+            }
+            Some(Choice { r#type, allowed_tools: Some(allowed), .. }) if r#type == "allowed_tools" => {
+                json::fields::<Allowed<'_>>(allowed).and_then(|Allowed { mode, tools: allowed }| {
+                    let named: Vec<String> =
+                        allowed.into_iter().filter_map(|choice| choice.function.map(|Name { name }| name)).collect();
+                    let word = client_tools::choice_of(&mode)?;
+                    tools.retain(|tool| named.contains(&tool.name));
+                    Some(word)
+                })
+            }
+            Some(_) | None => None,
+        },
+    };
+    errors.extend(choice.as_ref().and_then(|choice| client_tools::mistaken(choice, &tools)));
+    ignored.add_if(choice.is_none(), "tool_choice");
+    (tools, choice.unwrap_or_default())
 }
 
 fn declared_tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {

@@ -1,12 +1,14 @@
 //! A run's events for these clients, alike in both shapes of an answer: text, reasoning, the calls that are theirs, and
 //! one end. Turns are paragraphs, so that words of two turns do not run together.
 
-use crate::chat::approval::APPROVAL_REQUEST;
-use crate::chat::artifact::Artifact;
+use std::sync::Arc;
+
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::stream::Usage;
 use crate::chat::tool::ToolCall;
+use crate::dialect::failures;
+use crate::dialect::waiting::waits;
 
 /// The separator of two turns' texts; a turn may bring some of it itself.
 const PARAGRAPH: &str = "\n\n";
@@ -32,6 +34,8 @@ pub(super) struct Transcript {
     text: Paragraphs,
     reasoning: Paragraphs,
     usage: Usage,
+    /// Where people reach this server; empty where that is not known.
+    public_url: Arc<str>,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +61,11 @@ impl Paragraphs {
 }
 
 impl Transcript {
+    /// Of an answer that has not begun.
+    pub(super) fn new(public_url: Arc<str>) -> Self {
+        Self { public_url, ..Self::default() }
+    }
+
     /// The tokens of the run; before its end, those of the turns that have ended.
     pub(super) fn usage(&self) -> Usage {
         self.usage
@@ -78,7 +87,7 @@ impl Transcript {
                 }
             }
             AgentEvent::Artifact(artifact) => {
-                if let Some(sentence) = waits(artifact) {
+                if let Some(sentence) = waits(artifact, &self.public_url) {
                     self.new_paragraph();
                     self.text(&sentence, tell);
                     self.new_paragraph();
@@ -119,7 +128,7 @@ impl Transcript {
                 _ => Piece::Failed(failure.clone()),
             }),
             AgentEvent::Cancelled => tell(Piece::Finished("stop")),
-            AgentEvent::Interrupted => tell(Piece::Failed(interrupted())),
+            AgentEvent::Interrupted => tell(Piece::Failed(failures::interrupted())),
         }
     }
 
@@ -134,37 +143,6 @@ impl Transcript {
             pieces.into_iter().filter(|piece| !piece.is_empty()).for_each(|piece| tell(Piece::Text(piece)));
         }
     }
-}
-
-/// The sentence about a call or a preview that waits for a person, for which these clients have no event; `None` of
-/// other artifacts.
-fn waits(artifact: &Artifact) -> Option<String> {
-    let text = |name: &str| artifact.payload.get(name).and_then(serde_json::Value::as_str);
-    if let Some(preview) = text("preview_id") {
-        return Some(format!(
-            "A change is ready and not saved yet: accept or reject it on this server's page, or at \
-             /v1/agent/previews/{preview}/decision."
-        ));
-    }
-    let approval = text("approval_id").filter(|_| *artifact.kind == *APPROVAL_REQUEST)?;
-    let tool = text("tool").unwrap_or("a tool");
-    let who = if artifact.payload["not_requester"] == true { " else" } else { "" };
-    let by = text("role").map(|role| format!(" of somebody{who} with the role {role}")).unwrap_or_default();
-    Some(format!(
-        "The call of {tool} waits for the approval{by}: decide it on this server's page, or at \
-         /v1/agent/approvals/{approval}."
-    ))
-}
-
-fn interrupted() -> Failure {
-    let message = "The server stopped while answering; please ask again".to_owned();
-    Failure { code: FailureCode::Interrupted, message, retryable: true }
-}
-
-/// The failure where events are missing.
-pub(super) fn lost() -> Failure {
-    let message = "Part of this answer is missing here; please ask again".to_owned();
-    Failure { code: FailureCode::Resync, message, retryable: true }
 }
 
 /// The protocol's type of an error in mid-answer.

@@ -3,13 +3,15 @@
 use http::HeaderMap;
 use utoipa::OpenApi;
 
-use super::{Answer, Key, OpenAiChat, Read, Telling, encoder};
+use super::{Answer, Key, OpenAiChat, Read, Telling, encoder, request};
 use crate::chat::approval::DecisionRule;
 use crate::chat::ids::ConversationId;
-use crate::chat::input::RunInput;
 use crate::dialect::asked::{Asked, BranchPoint, ConversationRef, Question, Shape, What};
+use crate::dialect::given::RunInput;
+use crate::dialect::repeats::Repeats;
 use crate::dialect::reply::{Document, Position, Reply};
-use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
+use crate::dialect::told::Unawaited;
+use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings, instructions};
 
 /// The longest part of a model's id that is sent back, in characters.
 const MODEL_CHARS: usize = 100;
@@ -31,6 +33,7 @@ struct Api;
     description = "Starts a run and answers with its stream, or with the whole of it.",
     params(
         ("X-Conversation-Id" = Option<String>, Header, description = "The conversation to continue or begin; else `metadata.conversation_id`."),
+        ("Prefer" = Option<String>, Header, description = "`handling=strict` refuses a request that asks for something that is not done here; else `X-Switchboard-Ignored` names it."),
     ),
     request_body = super::RequestBody<'static>,
     responses(
@@ -54,19 +57,33 @@ impl From<&Settings> for OpenAiChat {
 }
 
 impl Dialect for OpenAiChat {
+    fn repeats(&self, headers: &HeaderMap) -> Repeats {
+        Repeats::of_openai(headers)
+    }
+
+    fn is_retold(&self) -> bool {
+        true
+    }
+
     fn api(&self) -> utoipa::openapi::OpenApi {
         Api::openapi()
     }
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
-        let Read { input, model, is_keyed, stream, include_usage } = self.parse(request.body, key(request.headers)?)?;
+        let believes = |model: &str| request.believes(model);
+        let results = Unawaited { all: request.unawaited, believes: &believes };
+        let Read { input, model, is_keyed, stream, include_usage, instructions, mut ignored } =
+            request::read(self, request.body, key(request.headers)?, results)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
         let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut options } = input;
-        let wish = &mut options.model;
-        wish.temperature = wish.temperature.filter(|_| choices.temperature);
-        wish.effort = wish.effort.filter(|_| choices.effort);
-        let wished = wish.max_tokens.filter(|_| choices.max_tokens);
-        wish.max_tokens = wished.map(|wished| wished.min(choices.most_tokens));
+        options.instructions = instructions::taken(&instructions, Some(choices), ("messages", self.max_message_bytes))?;
+        ignored.add_if(!instructions.is_empty() && options.instructions.is_none(), "system");
+        let wish = &options.model;
+        ignored.add_if(wish.temperature.is_some() && !choices.temperature, "temperature");
+        ignored.add_if(wish.effort.is_some() && !choices.effort, "reasoning_effort");
+        ignored.add_if(wish.max_tokens.is_some() && !choices.max_tokens, "max_tokens");
+        ignored.settle(request.headers)?;
+        choices.bound(&mut options.model);
         options.background = match request.headers.contains_key("idempotency-key") {
             // Its client will ask for it again when the connection is lost.
             true => Some(true),
@@ -83,7 +100,13 @@ impl Dialect for OpenAiChat {
             options,
             mark,
             shape: if stream { Shape::Stream } else { Shape::Document },
-            reply: Box::new(Telling { model, is_keyed, include_usage }),
+            reply: Box::new(Telling {
+                model,
+                is_keyed,
+                include_usage,
+                ignored,
+                public_url: request.public_url.clone(),
+            }),
         })
     }
 }
@@ -94,6 +117,10 @@ pub fn no_such_model(model: &str) -> DecodeError {
 }
 
 impl Reply for Telling {
+    fn headers(&self, _of: &RunIds) -> Vec<(&'static str, String)> {
+        self.ignored.header().into_iter().collect()
+    }
+
     fn encoder(&mut self, of: RunIds, _at: Position) -> Box<dyn Encoder> {
         Box::new(encoder::ChunkEncoder::new(&of, self.clone()))
     }
@@ -127,5 +154,11 @@ fn key(headers: &HeaderMap) -> Result<Key, DecodeError> {
     }
     let chat = named("x-openwebui-chat-id")?;
     let chat = chat.filter(|id| !NO_CHATS.iter().any(|begin| id.as_str().starts_with(begin)));
-    Ok(chat.map_or(Key::None, Key::Chat))
+    let Some(chat) = chat else { return Ok(Key::None) };
+    // Where its connection says for what each request is, that counts, and nothing has to be guessed of the text.
+    Ok(match headers.get("x-openwebui-task") {
+        None => Key::Chat(chat),
+        Some(task) if task.is_empty() => Key::Conversation(chat),
+        Some(_) => Key::None,
+    })
 }

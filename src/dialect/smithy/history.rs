@@ -86,9 +86,8 @@ impl Told {
             events.push(Event { of: Some(0), body });
             messages = 1;
         }
-        let mut made = run.made.iter().peekable();
         for answer in &run.answers {
-            turn(answer, tells_reasoning, &mut made, &mut messages, &mut events);
+            turn(answer, tells_reasoning, run.made, &mut messages, &mut events);
         }
         if !run.waiting.is_empty() {
             let words: String = run.waiting.iter().map(|tool| words::waits(tool)).collect();
@@ -148,11 +147,11 @@ fn chat(text: &str, count: &mut usize, events: &mut Vec<Event>) {
     *count += 1;
 }
 
-/// The events of a turn. What calls have made stands in the order of the calls.
-fn turn<'a>(
+/// The events of a turn. What a call has made, itself or by helpers, stands behind it.
+fn turn(
     answer: &AssistantMessage,
     tells_reasoning: bool,
-    made: &mut std::iter::Peekable<impl Iterator<Item = &'a CallArtifact>>,
+    made: &[CallArtifact],
     count: &mut usize,
     events: &mut Vec<Event>,
 ) {
@@ -190,7 +189,7 @@ fn turn<'a>(
             let body = json!({"type": "tool_call", "id": call.id.as_str(), "name": call.name, "args": args});
             events.push(Event { of, body });
         }
-        while let Some(CallArtifact { artifact, .. }) = made.next_if(|made| made.call.as_str() == call.id.as_str()) {
+        for CallArtifact { artifact, .. } in made.iter().filter(|made| made.shown_with().as_str() == call.id.as_str()) {
             if artifact.kind == FILE_EDIT {
                 let mut body = json!({"type": "file_edit", "file": artifact.payload.get("file")});
                 if let Some(diff) = artifact.payload.get("diff") {

@@ -162,6 +162,7 @@ fn pages_put_together_are_the_whole_whatever_their_size() {
     let edit = |call: &str, file: &str| CallArtifact {
         call: ToolCallId::from_model(call),
         artifact: Artifact { kind: FILE_EDIT.into(), payload: json!({"file": file, "diff": "d"}) },
+        helper: None,
     };
     let made = [edit("1", "/x"), edit("3", "/y")];
     let run = |number| HistoryRun {

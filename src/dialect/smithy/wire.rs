@@ -10,10 +10,11 @@ use crate::chat::approval::DecisionRule;
 use crate::chat::artifact::CHECKPOINT;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
-use crate::chat::input::{Ask, OnBusy, RunOptions, Screen};
+use crate::chat::input::{OnBusy, RunOptions, Screen};
 use crate::chat::model::ModelWish;
 use crate::dialect::asked::{Asked, ConversationRef, Question, Shape, What};
 use crate::dialect::failures::friendly;
+use crate::dialect::given::Ask;
 use crate::dialect::reply::{Document, Outcome, Position, Reply};
 use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings};
 

@@ -218,7 +218,7 @@ pub(in crate::http) async fn close(
     let entity = word(entity_id).filter(|id| id.chars().count() <= ENTITY_CHARS && !id.chars().any(char::is_control));
     let place = PlaceUpdate { entity: entity.map_or(Update::Keep, Update::Set), focus: Update::Keep };
     let updated = context_type.is_some() || !place.is_empty();
-    change(&services, &caller.owner, &id, Changes { title: None, context_type, place }).await?;
+    change(&services, &caller.owner, &id, Changes { context_type, place, ..Changes::default() }).await?;
     let session = services.sessions.session(&caller.owner, &id).await.map_err(failed)?.ok_or_else(no_such_session)?;
     let labelled = session.labels.as_ref().map(|labels| labels.at_ms);
     let is_new = session.message_count > 1

@@ -2,6 +2,8 @@
 
 use url::{Host, Url};
 
+use crate::bounded::address::is_metadata_host;
+
 /// An address that keys or tokens may come from. Whoever can change the answer can be any user.
 pub(super) fn source(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).map_err(|_| "is not a URL")?;
@@ -17,7 +19,10 @@ pub(super) fn source(text: &str) -> Result<Url, &'static str> {
     if url.fragment().is_some() {
         return Err("must not have a fragment");
     }
-    Ok(url)
+    match is_metadata_host(&url) {
+        true => Err("is a link-local address, where there is no such server"),
+        false => Ok(url),
+    }
 }
 
 /// Whether it is this machine.

@@ -13,7 +13,7 @@ use crate::agent::ports::identity::AuthError;
 use crate::chat::caller::{Bearer, Caller, ISSUER_SEPARATOR, Owner};
 
 /// 256 bytes of a user or a tenant: they are columns of indexes.
-const MAX_NAME_BYTES: usize = 256;
+pub(super) const MAX_NAME_BYTES: usize = 256;
 
 /// Later than all calendars, in seconds.
 const END_OF_TIME_S: f64 = u64::MAX as f64;
@@ -95,6 +95,8 @@ impl Rules {
         self.check_times(claims, now_ms)?;
         let expires_at_ms = claims.get("exp").and_then(millis).and_then(|ends| i64::try_from(ends).ok());
         let user = match claims.get("sub").and_then(name) {
+            // With the separator in it, it could be read as a user whom a front end names.
+            Some(user) if user.contains(ISSUER_SEPARATOR) => return Err(AuthError::Invalid("sub is no name")),
             Some(user) if !user.trim().is_empty() && user.len() <= MAX_NAME_BYTES => user.into_owned(),
             Some(_) | None => return Err(AuthError::Invalid("sub is empty or too long")),
         };

@@ -63,6 +63,8 @@ pub struct AuthConfig {
     pub cookie: String,
     /// Who gives tokens in exchange for sessions.
     pub session: SessionConfig,
+    /// Users whom front ends name behind one token.
+    pub forwarded: ForwardedConfig,
     /// Whether tokens without a tenant are refused.
     pub require_tenant: bool,
     /// Whether the settings have to name an audience.
@@ -92,6 +94,7 @@ impl Default for AuthConfig {
             renew_before_s: 300,
             cookie: String::new(),
             session: SessionConfig::default(),
+            forwarded: ForwardedConfig::default(),
             require_tenant: false,
             require_audience: false,
             issuers: BTreeMap::new(),
@@ -111,6 +114,52 @@ pub enum Mode {
     Rs256,
     /// Keys that issuers publish.
     Jwks,
+}
+
+/// `[auth.forwarded]`: the users of a front end's connection.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ForwardedConfig {
+    /// The secret with which the front end signs who its user is (HS256), at least 32 bytes; empty: its users are one.
+    pub secret: SecretString,
+    /// The header with what it has signed, a JWT.
+    pub header: String,
+    /// The `iss` of that JWT; empty accepts any.
+    pub issuer: String,
+    /// The claim with the user.
+    pub user_claim: String,
+    /// Whether a user of the front end is the one of this server, in the connection's tenant, whose token names the same.
+    pub same_users: bool,
+}
+
+impl Default for ForwardedConfig {
+    fn default() -> Self {
+        Self {
+            secret: SecretString::default(),
+            header: "x-openwebui-user-jwt".to_owned(),
+            issuer: "open-webui".to_owned(),
+            user_claim: "sub".to_owned(),
+            same_users: false,
+        }
+    }
+}
+
+impl ForwardedConfig {
+    /// The mistakes in it: key and reason, never the secret.
+    fn mistakes(&self) -> Vec<(&'static str, String)> {
+        let mut mistakes = Vec::new();
+        let secret = self.secret.expose_secret();
+        if !secret.is_empty() && secret.len() < MIN_SECRET_BYTES {
+            mistakes.push(("secret", format!("must have at least {MIN_SECRET_BYTES} bytes")));
+        }
+        if self.header.is_empty() || self.header.parse::<axum::http::HeaderName>().is_err() {
+            mistakes.push(("header", "is not the name of a header".to_owned()));
+        }
+        if self.user_claim.is_empty() {
+            mistakes.push(("user_claim", "is required".to_owned()));
+        }
+        mistakes
+    }
 }
 
 /// `[auth.issuers.NAME]`: one more issuer. Its users are its own, even with a `sub` and a tenant of another issuer.
@@ -207,6 +256,9 @@ impl AuthConfig {
         }
         for (key, reason) in self.session.mistakes() {
             wrong(&format!("session.{key}"), &reason);
+        }
+        for (key, reason) in self.forwarded.mistakes() {
+            wrong(&format!("forwarded.{key}"), &reason);
         }
         if !self.cookie.is_empty() && !self.session.cookie.is_empty() {
             wrong("session.cookie", "must be empty beside auth.cookie: one cookie says who calls");

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use reqwest::header::ACCEPT;
-use reqwest::{Client, RequestBuilder, redirect};
+use reqwest::{Client, RequestBuilder, Response};
 use serde::Deserialize;
 use url::Url;
 
 use super::address::{is_loopback, source};
 use super::keys::KeySet;
+use crate::bounded::client::{self, Reach};
 use crate::bounded::json;
 
 /// 10 s for a whole answer.
@@ -46,8 +47,8 @@ pub(super) enum FetchError {
     Discovery,
     #[error("the discovery document is of another issuer")]
     OtherIssuer,
-    #[error("the discovery document's jwks_uri {0}")]
-    Address(&'static str),
+    #[error("the discovery document's {0} {1}")]
+    Address(&'static str, &'static str),
     #[error("the answer is no set of keys")]
     NoSet,
     #[error("none of the {} keys can be used: {}", .0.len(), .0.join("; "))]
@@ -81,23 +82,65 @@ impl Source {
     }
 
     async fn discover(&self) -> Result<Url, FetchError> {
-        #[derive(Deserialize)]
-        struct Document {
-            issuer: String,
-            jwks_uri: String,
-        }
-        let url = format!("{}{DISCOVERY}", self.issuer.trim_end_matches('/'));
-        let url = source(&url).map_err(FetchError::Address)?;
-        let document: Document = json::parse_bytes(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
+        Discovery::of(&self.issuer).await?.jwks_uri()
+    }
+}
+
+/// What an issuer says of itself (OpenID Connect Discovery 1.0, section 3), as far as it is used here.
+#[derive(Deserialize)]
+pub(super) struct Discovery {
+    issuer: String,
+    jwks_uri: Option<String>,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
+    end_session_endpoint: Option<String>,
+    /// Whether it was found on this machine.
+    #[serde(skip)]
+    is_near: bool,
+}
+
+impl Discovery {
+    /// That of `issuer`.
+    ///
+    /// # Errors
+    /// See [`FetchError`].
+    pub(super) async fn of(issuer: &str) -> Result<Self, FetchError> {
+        let url = format!("{}{DISCOVERY}", issuer.trim_end_matches('/'));
+        let url = source(&url).map_err(|reason| FetchError::Address("place", reason))?;
+        let document: Self = json::parse_bytes(&get(&url).await?).map_err(|_| FetchError::Discovery)?;
         // Section 4.3: it must be the very same text.
-        if document.issuer != self.issuer {
-            return Err(FetchError::OtherIssuer);
+        match document.issuer == issuer {
+            true => Ok(Self { is_near: is_loopback(&url), ..document }),
+            false => Err(FetchError::OtherIssuer),
         }
-        let keys_at = source(&document.jwks_uri).map_err(FetchError::Address)?;
+    }
+
+    fn jwks_uri(&self) -> Result<Url, FetchError> {
+        self.address("jwks_uri", self.jwks_uri.as_deref())
+    }
+
+    /// Where users sign in.
+    pub(super) fn authorization(&self) -> Result<Url, FetchError> {
+        self.address("authorization_endpoint", self.authorization_endpoint.as_deref())
+    }
+
+    /// Where codes become tokens.
+    pub(super) fn token(&self) -> Result<Url, FetchError> {
+        self.address("token_endpoint", self.token_endpoint.as_deref())
+    }
+
+    /// Where users sign out, if they can (OpenID Connect RP-Initiated Logout 1.0).
+    pub(super) fn end_session(&self) -> Result<Option<Url>, FetchError> {
+        let address = self.end_session_endpoint.as_deref();
+        address.map(|text| self.address("end_session_endpoint", Some(text))).transpose()
+    }
+
+    fn address(&self, key: &'static str, text: Option<&str>) -> Result<Url, FetchError> {
+        let url = text.ok_or("is missing").and_then(source).map_err(|reason| FetchError::Address(key, reason))?;
         // A document of another machine must not lead to this one's own ports.
-        match is_loopback(&keys_at) && !is_loopback(&url) {
-            true => Err(FetchError::Address("leads to this machine")),
-            false => Ok(keys_at),
+        match is_loopback(&url) && !self.is_near {
+            true => Err(FetchError::Address(key, "leads to this machine")),
+            false => Ok(url),
         }
     }
 }
@@ -105,8 +148,7 @@ impl Source {
 /// A client for `url` alone, which is never redirected. It keeps no connection: one fetch in five minutes is no reason to, and
 /// one that is kept may be closed by the other side just as a `POST` goes out.
 pub(super) fn client(url: &Url) -> Result<Client, FetchError> {
-    let mut builder = Client::builder()
-        .redirect(redirect::Policy::none())
+    let mut builder = client::builder(Reach::Private)
         .retry(reqwest::retry::never())
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_TIMEOUT)
@@ -118,7 +160,7 @@ pub(super) fn client(url: &Url) -> Result<Client, FetchError> {
     builder.build().map_err(unreachable)
 }
 
-fn unreachable(error: reqwest::Error) -> FetchError {
+pub(super) fn unreachable(error: reqwest::Error) -> FetchError {
     FetchError::Unreachable(error.without_url())
 }
 
@@ -132,9 +174,17 @@ async fn get(url: &Url) -> Result<Vec<u8>, FetchError> {
 /// See [`FetchError`].
 pub(super) async fn answer(request: RequestBuilder, max_bytes: usize) -> Result<Vec<u8>, FetchError> {
     let response = request.send().await.map_err(unreachable)?;
-    if response.status().as_u16() != 200 {
-        return Err(FetchError::Status(response.status().as_u16()));
+    match response.status().as_u16() {
+        200 => read(response, max_bytes).await,
+        status => Err(FetchError::Status(status)),
     }
+}
+
+/// The body of `response`, of at most `max_bytes`.
+///
+/// # Errors
+/// See [`FetchError`].
+pub(super) async fn read(response: Response, max_bytes: usize) -> Result<Vec<u8>, FetchError> {
     let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(unreachable)?;

@@ -1,9 +1,10 @@
-//! Who calls: a bearer token in `Authorization`, or else in a cookie, verified with keys whose algorithms are pinned.
+//! Who calls: a bearer token in `Authorization`, in `x-api-key` where a protocol has that, or else in a cookie, verified with keys whose algorithms are pinned.
 //!
 //! `cookie` reads it from a cookie, `session` has it given in exchange for one, and `origin` knows whose page has sent a
-//! request. `renew` has tokens near their end renewed. `verify` chooses issuer and key, `claims` judges what a token says,
-//! `keys` knows which keys are good enough, `published` keeps those of issuers that publish them and `fetch` gets them from
-//! a good `address`. `local` is the user of this machine, who needs none.
+//! request. `forwarded` tells for whom of its users a front end asks. `renew` has tokens near their end renewed. `verify`
+//! chooses issuer and key, `claims` judges what a token says, `keys` knows which keys are good enough, `published` keeps those
+//! of issuers that publish them and `fetch` gets them from a good `address`. `oidc` has the page's users sign in at an issuer.
+//! `local` is the user of this machine, who needs none.
 
 mod address;
 mod claims;
@@ -11,8 +12,10 @@ mod config;
 mod cookie;
 mod dev;
 mod fetch;
+mod forwarded;
 mod keys;
 mod local;
+mod oidc;
 mod origin;
 mod published;
 mod renew;
@@ -39,16 +42,23 @@ use crate::chat::causes::Causes;
 
 use session::Refused;
 
-pub use config::{AuthConfig, Issuer, Mode};
+pub use config::{AuthConfig, ForwardedConfig, Issuer, Mode};
 pub use cookie::CookieTokens;
 pub use dev::{DevToken, DevTokens};
+pub use forwarded::ForwardedUsers;
 pub use local::LocalUser;
 pub(super) use local::is_from_this_machine;
+pub(super) use oidc::{Grant, SignedIn};
+pub use oidc::{SignIn, SignInConfig, TokenKind};
+pub(super) use origin::{Pages, Sender};
 pub use renew::Renewal;
 pub(super) use renew::{NEW_TOKEN, layer as renewing};
 pub use session::{SessionConfig, SessionTokens};
 pub use sign::Claims;
 pub use verify::Tokens;
+
+/// The header in which some clients send what others send as a bearer token.
+const API_KEY: &str = "x-api-key";
 
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
@@ -99,6 +109,14 @@ pub enum AuthSetupError {
     Sign(#[source] jsonwebtoken::errors::Error),
 }
 
+/// Whether tokens or keys may come from this address.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn is_source(address: &str) -> Result<(), &'static str> {
+    address::source(address).map(drop)
+}
+
 /// The verifier that `config` asks for; `known_as_claim` has what front ends call users by, and is empty where that is
 /// `sub`. Nothing is fetched before [`Tokens::start`].
 ///
@@ -116,7 +134,7 @@ impl FromRequestParts<Services> for Authenticated {
 
     async fn from_request_parts(parts: &mut Parts, services: &Services) -> Result<Self, Problem> {
         let of_session = match &services.session_tokens {
-            Some(sessions) if !parts.headers.contains_key(AUTHORIZATION) => {
+            Some(sessions) if !parts.headers.contains_key(AUTHORIZATION) && !has_api_key(parts) => {
                 sessions.caller(parts).await.inspect_err(|refused| match refused {
                     Refused::Token(error) => count(services, error),
                     Refused::NoSession(_) | Refused::Csrf(_) | Refused::Unavailable(_) => {}
@@ -130,6 +148,14 @@ impl FromRequestParts<Services> for Authenticated {
             Some(caller) => caller,
             None => of_token(parts, services).await?,
         };
+        let (caller, is_named) = match &services.forwarded_users {
+            Some(forwarded) => forwarded.caller(&parts.headers, caller).inspect_err(|_| {
+                services.recorder.token_refused("its forwarded user cannot be verified");
+            })?,
+            None => (caller, false),
+        };
+        // Nor does the token of a connection go to its users.
+        let renewal = renewal.filter(|_| !is_named);
         // The slot is the connection's, so that a place is held until the whole answer is sent.
         if let Some(slot) = parts.extensions.get::<Slot>() {
             slot.take(&caller)?;
@@ -199,6 +225,9 @@ enum Presented<'a> {
 fn presented<'a>(parts: &'a Parts, cookies: Option<&CookieTokens>) -> Result<Presented<'a>, &'static str> {
     let mut values = parts.headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else {
+        if has_api_key(parts) {
+            return api_key(parts).map(Presented::Bearer);
+        }
         return match cookies.and_then(|cookies| Some((cookies, cookies.find(&parts.headers)?))) {
             None => Ok(Presented::Nothing),
             Some((cookies, found)) => {
@@ -210,10 +239,23 @@ fn presented<'a>(parts: &'a Parts, cookies: Option<&CookieTokens>) -> Result<Pre
         return Err("more than one Authorization header");
     }
     let token = value.to_str().ok().and_then(bearer).ok_or("Authorization must be \"Bearer\" and a token")?;
-    if token.len() > MAX_TOKEN_BYTES {
-        return Err("the token is too long");
-    }
-    Ok(Presented::Bearer(token))
+    bounded(token).map(Presented::Bearer)
+}
+
+fn bounded(token: &str) -> Result<&str, &'static str> {
+    if token.len() > MAX_TOKEN_BYTES { Err("the token is too long") } else { Ok(token) }
+}
+
+/// Whether a request has its token as an API key, in a protocol whose clients do so.
+fn has_api_key(parts: &Parts) -> bool {
+    parts.extensions.get::<WireInfo>().is_some_and(|wire| wire.api_key) && parts.headers.contains_key(API_KEY)
+}
+
+fn api_key(parts: &Parts) -> Result<&str, &'static str> {
+    let mut values = parts.headers.get_all(API_KEY).iter();
+    let token = values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
+    let token = token.map(str::trim).filter(|token| !token.is_empty() && !token.contains(' '));
+    bounded(token.ok_or("x-api-key must be given once, and be a token")?)
 }
 
 /// The token of an `Authorization` value; the scheme's case does not matter (RFC 9110, section 11.1).

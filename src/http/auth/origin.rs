@@ -7,14 +7,14 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Whose pages may send requests that change something.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(in crate::http) struct Pages {
     /// The origins whose pages may do so, beside our own.
     listed: Vec<String>,
 }
 
 /// The page, by `Origin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sender {
+pub(in crate::http) enum Sender {
     /// Of this host, by whatever scheme.
     Own,
     /// Of a listed origin.
@@ -25,12 +25,12 @@ pub(super) enum Sender {
 
 impl Pages {
     /// Those of `listed`, which is `server.cors_allowed_origins`; `*` lists none.
-    pub(super) fn new(listed: &[String]) -> Self {
+    pub(in crate::http) fn new(listed: &[String]) -> Self {
         Self { listed: listed.to_vec() }
     }
 
     /// Who has sent a request; `None` where there is no `Origin`.
-    pub(super) fn sender(&self, headers: &HeaderMap) -> Option<Sender> {
+    pub(in crate::http) fn sender(&self, headers: &HeaderMap) -> Option<Sender> {
         let mut origins = headers.get_all(ORIGIN).iter();
         let origin = origins.next()?;
         let Some(origin) = origin.to_str().ok().filter(|_| origins.next().is_none()) else {

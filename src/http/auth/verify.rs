@@ -197,7 +197,7 @@ impl Keys {
 }
 
 /// The claims, when one of the keys has signed them.
-fn signed_by<'a>(keys: impl IntoIterator<Item = &'a Key>, token: &str) -> Result<Claims, AuthError> {
+pub(super) fn signed_by<'a>(keys: impl IntoIterator<Item = &'a Key>, token: &str) -> Result<Claims, AuthError> {
     let mut last = AuthError::Invalid("its key is not known");
     for key in keys {
         match decode::<Claims>(token, &key.verifying, &key.validation) {
@@ -239,7 +239,7 @@ fn named_rules(name: &str, settings: &IssuerConfig, known_as_claim: &str, requir
     }
 }
 
-fn refused(error: &jsonwebtoken::errors::Error) -> AuthError {
+pub(super) fn refused(error: &jsonwebtoken::errors::Error) -> AuthError {
     match error.kind() {
         ErrorKind::InvalidSignature => AuthError::Invalid("its signature is wrong"),
         ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName | ErrorKind::MissingAlgorithm => {

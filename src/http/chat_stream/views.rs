@@ -186,6 +186,10 @@ fn answered(run: &ChatRun, number: i64, waiting: &[Approval]) -> Option<MessageB
         RunState::Cancelled | RunState::Interrupted => Some("cancelled"),
     };
     let mut answer = assistant_answer(run);
+    // As `complete` had it: one of them is shown, and a call that waits goes before it.
+    if let Some(made) = run.artifacts.last() {
+        answer.artifact(&made.artifact);
+    }
     for approval in waiting {
         answer.artifact(&approval.artifact());
     }

@@ -47,7 +47,14 @@ const STARTING: [(u16, &[Code]); 11] = [
 ];
 
 /// The routes that need no token.
-const OPEN: [&str; 3] = ["/livez", "/readyz", "/health"];
+const OPEN: [&str; 6] = [
+    "/livez",
+    "/readyz",
+    "/health",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/mcp",
+    "/.well-known/oauth-protected-resource/mcp/{profile}",
+];
 
 /// The document with all of that.
 pub(super) fn complete(mut document: Value, wires: &WiresByRoute, version: Version) -> Value {
@@ -195,8 +202,10 @@ fn response(format: ErrorFormat, status: u16, error: &Declared) -> Value {
             Some(own) => ("application/json", json!({"oneOf": [of("ChatStreamError"), own]})),
             None => ("application/json", of("ChatStreamError")),
         },
-        ErrorFormat::OpenAi => ("application/json", of("OpenAiError")),
+        ErrorFormat::OpenAi(_) | ErrorFormat::Models => ("application/json", of("OpenAiError")),
+        ErrorFormat::Messages => ("application/json", of("MessagesError")),
         ErrorFormat::Coded => ("application/json", of("AgentStreamError")),
+        ErrorFormat::JsonRpc => ("application/json", of("McpAnswer")),
         ErrorFormat::Identified | ErrorFormat::NotOk => ("application/json", of("ChatMessageError")),
     };
     json!({"description": description, "content": {kind: {"schema": schema}}})

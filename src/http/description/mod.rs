@@ -22,8 +22,8 @@ use super::files::{self, File, Files};
 use super::problem::{Problem, ProblemBody, coded, detail, identified};
 use super::{Services, health, wires};
 use crate::dialect::Settings;
-use crate::dialect::ai_sdk;
 use crate::dialect::openai_chat::ErrorBody;
+use crate::dialect::{ag_ui, ai_sdk, messages};
 
 /// Which OpenAPI a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +50,12 @@ impl Version {
         title = "Switchboard",
         description = "One server that connects any front end to any language model and any REST backend.\n\n\
             Errors before a stream are `application/problem+json` (RFC 9457) with a stable `code`; `docs/ERRORS.md` explains each. \
-            The routes of Chat Stream and of OpenAI's protocol have the error bodies that their clients know."
+            The routes of Chat Stream, of OpenAI's protocols and of Messages have the error bodies that their clients know."
     ),
     components(schemas(
         ProblemBody<'static>,
         ErrorBody<'static>,
+        messages::ErrorBody<'static>,
         coded::CodedBody<'static>,
         detail::DetailBody<'static>,
         identified::IdentifiedBody<'static>,
@@ -73,6 +74,8 @@ impl Version {
         (name = "Approvals", description = "What waits for a person."),
         (name = "Previews", description = "Changes that wait for their user."),
         (name = "Health", description = "For whoever watches the server. No token."),
+        (name = "Files", description = "What users attach to their messages."),
+        (name = "MCP", description = "Profiles, and tools of theirs, as tools of clients of the Model Context Protocol."),
     )
 )]
 struct Annotated;
@@ -85,6 +88,8 @@ pub fn document(version: Version) -> Value {
         context_bytes: 0,
         history_bytes: 0,
         ai_sdk_version: ai_sdk::Version::V5,
+        open_interrupts: ag_ui::OpenInterrupts::Error,
+        public_url: "".into(),
         chat_message: "".into(),
         smithy: ("".into(), "".into()),
         now_ms: || 0,

@@ -8,6 +8,7 @@ use super::{Problem, SOON_S, Wrong};
 use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::conversations::{ExportError, PageError};
 use crate::agent::ports::data::NotLoaded;
+use crate::agent::ports::files::FileError;
 use crate::agent::ports::identity::AuthError;
 use crate::agent::ports::quotas::OverQuota;
 use crate::agent::ports::store::BeginError;
@@ -30,7 +31,7 @@ impl From<AuthError> for Problem {
             // Not 401, by which pages sign their users out.
             AuthError::KeysUnavailable => return Self::unavailable(Code::KeysUnavailable, error.to_string()),
         };
-        Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
+        Self { challenge: Some(challenge.into()), ..Self::new(StatusCode::UNAUTHORIZED, code, error.to_string()) }
     }
 }
 
@@ -49,6 +50,10 @@ impl From<DecodeError> for Problem {
             DecodeError::NoSuchModel(_) => {
                 let errors = vec![FieldError { field: "model", reason: detail.clone() }];
                 Self { errors, ..Self::not_found(&detail) }
+            }
+            DecodeError::NoSuchResponse => {
+                let errors = vec![FieldError { field: "previous_response_id", reason: detail.clone() }];
+                Self { errors, ..Self::new(StatusCode::BAD_REQUEST, Code::NotFound, detail) }
             }
             DecodeError::Request(detail) => Self::bad_request(detail),
             DecodeError::Mistakes(mistakes) => {
@@ -98,7 +103,7 @@ impl From<StartError> for Problem {
             StartError::Joined { run, why } => {
                 let problem = Self::from(why);
                 let detail = format!("this request began the run {run}: {}", problem.detail);
-                Self { detail, ..problem }.about(run, None)
+                Self { detail: detail.into(), ..problem }.about(run, None)
             }
             StartError::NotLoaded(NotLoaded::Denied) => Self::forbidden(error.to_string()),
             StartError::NotLoaded(NotLoaded::NotThere) => Self::not_found(&error.to_string()),
@@ -172,6 +177,26 @@ impl From<OverQuota> for Problem {
 
 /// A day in seconds.
 const DAY_S: i64 = 24 * 60 * 60;
+
+impl From<FileError> for Problem {
+    fn from(error: FileError) -> Self {
+        let detail = error.to_string();
+        match error {
+            FileError::Off => Self::unavailable(Code::FilesOff, detail),
+            FileError::Empty => Self::bad_request(detail),
+            FileError::TooLarge { .. } => Self::field_too_large("file", detail),
+            FileError::Kind | FileError::Image => {
+                Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::FileUnsupported, detail)
+            }
+            FileError::OverQuota(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, Code::StorageQuotaExceeded, detail),
+            FileError::Broken(_) => Self::body(StatusCode::BAD_REQUEST),
+            error @ FileError::Unavailable(_) => {
+                Self::unavailable(Code::FilesUnavailable, detail).caused_by("a file was not kept or read", error)
+            }
+            FileError::Store(cause) => Self::store_failed("a file was not kept or read", cause),
+        }
+    }
+}
 
 impl From<LogError> for Problem {
     fn from(error: LogError) -> Self {

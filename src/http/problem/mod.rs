@@ -6,22 +6,25 @@ pub(super) mod coded;
 pub(super) mod detail;
 mod errors;
 pub(super) mod identified;
+pub(super) mod json_rpc;
+pub(super) mod messages;
 pub(super) mod openai_chat;
 
 use std::error::Error;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::code::Code;
-use super::views::{header_of_conversation, header_of_run, headers_of_rate};
+use super::views::{header_of_conversation, header_of_run, header_value, headers_of_rate};
 use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, RunId};
+use crate::dialect::mcp::Id;
 use crate::dialect::{FieldError, Mistake};
 use crate::observe::metrics::Rejection;
 use crate::runs::starts::Rate;
@@ -36,14 +39,34 @@ pub(super) enum ErrorFormat {
     Problem,
     /// `{"detail"}`.
     Detail,
-    /// `{"error"}`, as OpenAI has it.
-    OpenAi,
+    /// `{"error"}`, as OpenAI has it; with the field of the protocol that has what is asked.
+    OpenAi(&'static str),
+    /// `{"type": "error", "error", "request_id"}`, as Anthropic has it.
+    Messages,
+    /// One of both: the one of the client that asks for models.
+    Models,
     /// `{"error", "code"}`.
     Coded,
     /// `{"error", "code", "request_id"}`.
     Identified,
     /// The same with `"ok": false`.
     NotOk,
+    /// An error of JSON-RPC.
+    JsonRpc,
+}
+
+/// The header that clients of Messages send with each request, and nobody else.
+pub(super) const VERSION_OF_MESSAGES: &str = "anthropic-version";
+
+impl ErrorFormat {
+    /// How they look to the client of a request with these headers.
+    pub(super) fn of_client(self, headers: &HeaderMap) -> Self {
+        match self {
+            Self::Models if headers.contains_key(VERSION_OF_MESSAGES) => Self::Messages,
+            Self::Models => Self::OpenAi("model"),
+            format => format,
+        }
+    }
 }
 
 /// An error answer, not yet written.
@@ -51,17 +74,19 @@ pub(super) enum ErrorFormat {
 pub struct Problem {
     status: StatusCode,
     code: Code,
-    detail: String,
+    detail: Box<str>,
     errors: Vec<FieldError>,
     /// What is wrong, piece by piece, for protocols that have that.
     wrong: Option<Arc<Wrong>>,
-    challenge: Option<&'static str>,
+    challenge: Option<Box<str>>,
     retry_after_s: Option<u32>,
     rate: Option<Box<Rate>>,
     about: Option<Box<About>>,
     /// The current state, where a request was made against another one.
     current: Option<Arc<Value>>,
     cause: Option<Arc<Cause>>,
+    /// The message that it answers, in protocols of messages.
+    answers: Option<Box<Id>>,
 }
 
 /// What is wrong with a request, piece by piece.
@@ -93,7 +118,7 @@ impl Problem {
         Self {
             status,
             code,
-            detail: detail.into(),
+            detail: detail.into().into_boxed_str(),
             errors: Vec::new(),
             wrong: None,
             challenge: None,
@@ -102,6 +127,7 @@ impl Problem {
             about: None,
             current: None,
             cause: None,
+            answers: None,
         }
     }
 
@@ -281,7 +307,7 @@ impl Problem {
     /// 401 for a request without a usable `Authorization: Bearer`.
     pub fn no_token(detail: &str) -> Self {
         Self {
-            challenge: Some(r#"Bearer realm="switchboard""#),
+            challenge: Some(r#"Bearer realm="switchboard""#.into()),
             ..Self::new(StatusCode::UNAUTHORIZED, Code::Unauthenticated, detail)
         }
     }
@@ -294,6 +320,30 @@ impl Problem {
     /// 403: another site may have sent the request, with a session of its visitor's.
     pub(super) fn csrf_failed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, Code::CsrfFailed, detail)
+    }
+
+    /// 400: nobody is signed in by what was shown.
+    pub(super) fn sign_in_refused(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::SignInRefused, detail)
+    }
+
+    /// The same as the answer to that message.
+    pub(super) fn answering(self, message: &Id) -> Self {
+        Self { answers: Some(Box::new(message.clone())), ..self }
+    }
+
+    /// The same; a client without a good token also reads there who gives it one.
+    pub(super) fn pointing_to(self, metadata: &str) -> Self {
+        let challenge = self.challenge.map(|challenge| format!("{challenge}, resource_metadata=\"{metadata}\"").into());
+        Self { challenge, ..self }
+    }
+
+    /// What went wrong, for people, where it is about what was asked for: neither the caller's identity, nor a limit, nor the
+    /// server's own fault.
+    pub(super) fn of_what_was_asked(&self) -> Option<&str> {
+        let is_of_it = self.status.is_client_error()
+            && ![StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&self.status);
+        is_of_it.then_some(&*self.detail)
     }
 
     /// The limit that it tells of, if it does.
@@ -310,15 +360,22 @@ impl Problem {
         self.with_headers(match format {
             ErrorFormat::Problem => self.problem(request_id),
             ErrorFormat::Detail => detail::response(self.status, &self.detail, self.wrong.as_deref()),
-            ErrorFormat::OpenAi => openai_chat::response(self.status, self.code.name(), param, &self.detail),
+            ErrorFormat::OpenAi(asks) => {
+                openai_chat::response(self.status, (self.code.name(), &self.detail), param, asks)
+            }
+            ErrorFormat::Models => openai_chat::response(self.status, (self.code.name(), &self.detail), param, "model"),
+            ErrorFormat::Messages => messages::response(self.status, self.code.name(), &self.detail, request_id),
             ErrorFormat::Identified | ErrorFormat::NotOk => {
                 let error = match self.wrong.as_deref() {
-                    Some(Wrong::Mistakes(mistakes)) => mistakes.first().map(|mistake| &mistake.message),
+                    Some(Wrong::Mistakes(mistakes)) => mistakes.first().map(|mistake| &*mistake.message),
                     Some(Wrong::Settings(_)) | None => None,
                 };
-                let error = error.unwrap_or(&self.detail);
+                let error = error.unwrap_or(&*self.detail);
                 let ok = (format == ErrorFormat::NotOk).then_some(false);
                 identified::response(self.status, ok, (self.code, error), request_id)
+            }
+            ErrorFormat::JsonRpc => {
+                json_rpc::response(self.status, (self.code, &self.detail), self.answers.as_deref(), request_id)
             }
             ErrorFormat::Coded => {
                 let is_mismatch = self.code == Code::IdempotencyMismatch;
@@ -350,8 +407,8 @@ impl Problem {
             // The client libraries of OpenAI and others repeat any request from 500 on, without this header.
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
-        if let Some(challenge) = self.challenge {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if let Some(challenge) = &self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, header_value(challenge));
         }
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -2,7 +2,7 @@
 //! themselves after 408, 409, 429 and 5xx, unless a header says that it is of no use.
 
 use axum::Json;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::agent::ports::usage::QUOTA_EXCEEDED;
@@ -11,32 +11,47 @@ use crate::dialect::openai_chat::ErrorBody;
 /// When a client of a conversation that is busy may try again, in seconds.
 const BUSY_S: u32 = 1;
 
+const NO_SUCH_CALL: &str = "no_such_call";
+
 /// What tells clients of this protocol not to send the request again.
 pub(in crate::http) const NO_RETRY: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
 
-/// The answer with that error; `param` is the field that it is about.
-pub(super) fn response(status: StatusCode, code: &str, param: Option<&str>, message: &str) -> Response {
-    let (status, param) = match code {
-        // A conflict to the server; these clients would send it again.
-        "no_such_call" => (StatusCode::BAD_REQUEST, Some("messages")),
-        _ => (status, param),
-    };
+/// The answer with that error, a code and a message; `param` is the field that it is about, and `asks` the one that has what is
+/// asked.
+pub(super) fn response(
+    status: StatusCode,
+    (code, message): (&str, &str),
+    param: Option<&str>,
+    asks: &'static str,
+) -> Response {
+    let param = if code == NO_SUCH_CALL { Some(asks) } else { param };
+    let status = told_status(status, code);
     let code = match code {
         "not_found" if param == Some("model") => "model_not_found",
+        "not_found" if param == Some("previous_response_id") => "previous_response_not_found",
         "unauthenticated" | "invalid_token" | "token_expired" => "invalid_api_key",
         "rate_limited" | "too_many_runs" => "rate_limit_exceeded",
         QUOTA_EXCEEDED => "insufficient_quota",
         code => code,
     };
-    let mut response = (status, Json(ErrorBody::new(message, error_type(status), param, code))).into_response();
-    let headers = response.headers_mut();
-    if code == "conversation_busy" {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(BUSY_S));
-    } else if status == StatusCode::CONFLICT || code == "insufficient_quota" {
-        headers.extend([NO_RETRY]);
-    }
-    response
+    let headers = retry_headers(status, code);
+    (status, headers, Json(ErrorBody::new(message, error_type(status), param, code))).into_response()
+}
+
+/// The status of an error with that code: what is a conflict to the server, and these clients would send again, is a mistake.
+pub(super) fn told_status(status: StatusCode, code: &str) -> StatusCode {
+    if code == NO_SUCH_CALL { StatusCode::BAD_REQUEST } else { status }
+}
+
+/// What tells these clients when to send a request again, or that it is of no use.
+pub(super) fn retry_headers(status: StatusCode, code: &str) -> HeaderMap {
+    let header = match code {
+        "conversation_busy" => Some((header::RETRY_AFTER, HeaderValue::from(BUSY_S))),
+        "insufficient_quota" | QUOTA_EXCEEDED => Some(NO_RETRY),
+        _ => (status == StatusCode::CONFLICT).then_some(NO_RETRY),
+    };
+    header.into_iter().collect()
 }
 
 fn error_type(status: StatusCode) -> &'static str {

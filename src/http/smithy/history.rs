@@ -19,10 +19,11 @@ use crate::chat::fate::CallFate;
 use crate::chat::ids::ConversationId;
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
-use crate::dialect::smithy::history::{HistoryRun, Page, Told, cut, page};
+use crate::dialect::smithy::history::{Extent, HistoryRun, Page, Told, cut, page};
 use crate::dialect::{DecodeError, Mistake};
 use crate::http::Services;
 use crate::http::auth::Authenticated;
+use crate::http::extents::RunExtent;
 use crate::http::problem::Problem;
 
 /// Messages of a page, AgentSmithy protocol.
@@ -142,12 +143,28 @@ pub(in crate::http) async fn history(
     let mut parts = Parts::of(&services, &caller.owner, &id);
     // Of older parts than the newest one only the extent is kept: who scrolls up reads them once more.
     let mut newest: Option<Vec<Told>> = None;
-    let mut extents = Vec::new();
+    let dialog = (caller.owner.clone(), id.clone(), tells_reasoning);
+    let (mut extents, mut live, mut is_long): (Vec<RunExtent>, _, _) = (Vec::new(), 0, false);
     while let Some(runs) = parts.next().await? {
         let part: Vec<Told> = runs.iter().map(told).collect();
-        extents.splice(0..0, part.iter().map(Told::extent));
-        newest.get_or_insert(part);
+        extents.splice(0..0, runs.iter().map(|run| run.id).zip(part.iter().map(Told::extent)));
+        is_long = newest.is_some();
+        if newest.is_none() {
+            live = runs.iter().position(|run| run.state.is_live()).map_or(0, |first| runs.len() - first);
+            newest = Some(part);
+        }
+        if let Some((first, _)) = extents.first()
+            && let Some(before) = desk.extents.before(&dialog, *first)
+        {
+            is_long = true;
+            extents.splice(0..0, before);
+            break;
+        }
     }
+    if is_long {
+        desk.extents.keep(dialog, extents[..extents.len() - live].to_vec());
+    }
+    let extents: Vec<Extent> = extents.into_iter().map(|(_, extent)| extent).collect();
     let cut = cut(&extents, limit, before);
     let mut needed = newest.unwrap_or_default();
     if let Some((first, last)) = cut.runs

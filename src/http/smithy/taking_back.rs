@@ -1,21 +1,25 @@
 //! Checkpoints and sessions as editors know them: one view of what [`crate::http::changes`] shows.
 
-use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{desk, dialog};
 use crate::agent::ports::checkpoints::{Approved, Reset, Restored, Session, session_name};
 use crate::bounded::json;
+use crate::bounded::memory::Kind;
 use crate::chat::day::rfc3339 as time;
 use crate::dialect::{DecodeError, Mistake};
 use crate::http::Services;
 use crate::http::auth::Authenticated;
 use crate::http::body::Taken;
 use crate::http::changes::{ApproveBody, ChangedFileBody, RestoreBody, refused};
+use crate::http::held;
 use crate::http::problem::Problem;
+use crate::http::share::Slot;
 
 /// The checkpoints of a dialog, oldest first.
 #[derive(Serialize, ToSchema)]
@@ -109,25 +113,29 @@ pub(in crate::http) async fn checkpoints(
     params(("dialog_id" = String, Path, description = "The caller's own dialog.")),
     responses(
         (status = 200, description = "The changes.", body = SessionBody),
+        (status = 503, description = "`memory_exhausted`, `workspace_unavailable`: there is no memory for them now, or the files cannot be read."),
         (status = 404, description = "`not_found`: there is no such dialog, it is another's, or there is no workspace."),
     ),
 )]
 pub(in crate::http) async fn session(
     State(services): State<Services>,
     Authenticated(caller): Authenticated,
+    Extension(slot): Extension<Slot>,
     id: Result<Path<String>, PathRejection>,
-) -> Result<Json<SessionBody>, Problem> {
+) -> Result<Response, Problem> {
     let (id, _) = dialog(&services, &caller, id).await?;
-    let session = desk(&services, &caller)?.changes.session((&caller.owner, &id)).await.map_err(refused)?;
-    let Session { number, approved, files } = session;
+    let held = services.intake.memory().reserve(Kind::Export, 0)?;
+    let session = desk(&services, &caller)?.changes.session((&caller.owner, &id), held).await;
+    let (Session { number, approved, files }, held) = session.map_err(refused)?;
     let active = (!files.is_empty()).then(|| session_name(number));
-    Ok(Json(SessionBody {
+    let body = SessionBody {
         session_ref: active.as_ref().map(|name| format!("refs/heads/{name}")),
         active_session: active,
         has_unapproved: !files.is_empty(),
         last_approved_at: approved.map(|(_, at_ms)| time(at_ms)),
         changed_files: files.into_iter().map(ChangedFileBody::from_file).collect(),
-    }))
+    };
+    held::json(body, held, &slot).await
 }
 
 /// 200 when the files are as they were.

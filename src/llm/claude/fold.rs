@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{event, wire};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
@@ -21,6 +21,8 @@ pub(super) struct Fold {
     /// The index of the block that began last.
     newest: u64,
     next_slot: u32,
+    /// The tool whose arguments are the answer, where there is one.
+    answer_tool: Option<&'static str>,
     stop_reason: Option<String>,
     usage: event::Usage,
 }
@@ -30,6 +32,8 @@ pub(super) struct Fold {
 enum Block {
     /// Of a kind that has nothing to remember.
     Plain,
+    /// The answer, as the arguments of a tool; those that came with the block's beginning are as of a call.
+    Answer { whole_input: Option<String> },
     /// Only the newest block: a signature belongs to the thought that came just before it.
     Thinking { signature: String },
     Call {
@@ -80,6 +84,11 @@ impl answer::Fold for Fold {
 }
 
 impl Fold {
+    /// An answer that has not begun, whose text may come as the arguments of `answer_tool`.
+    pub(super) fn new(answer_tool: Option<&'static str>) -> Self {
+        Self { answer_tool, ..Self::default() }
+    }
+
     fn start(&mut self, event: event::MessageStart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let Some(message) = event.message else { return Ok(()) };
         if self.message_id.is_some() && self.message_id != message.id {
@@ -116,6 +125,9 @@ impl Fold {
                 }
                 Block::Plain
             }
+            Some("tool_use") if self.answer_tool.is_some() && block.name.as_deref() == self.answer_tool => {
+                Block::Answer { whole_input: whole(block.input)? }
+            }
             Some("tool_use") => {
                 let slot = CallSlot(self.next_slot);
                 self.next_slot += 1;
@@ -123,8 +135,7 @@ impl Fold {
                     return Err(malformed("a tool call without a name"));
                 };
                 events.push(StreamEvent::ToolCallStarted { slot, id: block.id, name });
-                let whole_input = block.input.map(arguments_text).transpose()?.filter(|input| input != "{}");
-                Block::Call { slot, whole_input }
+                Block::Call { slot, whole_input: whole(block.input)? }
             }
             // The server's own tools and kinds that do not exist yet.
             Some(_) | None => Block::Plain,
@@ -150,6 +161,12 @@ impl Fold {
                 if let Some(json) = delta.partial_json.filter(|json| !json.is_empty() && is("input_json_delta")) {
                     *whole_input = None;
                     events.push(StreamEvent::ToolCallInput { slot: *slot, json });
+                }
+            }
+            Some(Block::Answer { whole_input }) => {
+                if let Some(json) = delta.partial_json.filter(|json| !json.is_empty() && is("input_json_delta")) {
+                    *whole_input = None;
+                    events.push(StreamEvent::Text(json));
                 }
             }
             Some(Block::Plain) | None => {}
@@ -208,6 +225,11 @@ impl Fold {
     }
 }
 
+/// Arguments that came whole with a block's beginning; none where they are to come.
+fn whole(input: Option<&RawValue>) -> Result<Option<String>, ProviderError> {
+    Ok(input.map(arguments_text).transpose()?.filter(|input| input != "{}"))
+}
+
 /// Says what only a block's end makes certain.
 fn close(block: Block, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
     match block {
@@ -216,7 +238,8 @@ fn close(block: Block, events: &mut Vec<StreamEvent>) -> Result<(), ProviderErro
             events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data });
         }
         Block::Call { slot, whole_input: Some(json) } => events.push(StreamEvent::ToolCallInput { slot, json }),
-        Block::Plain | Block::Thinking { .. } | Block::Call { .. } => {}
+        Block::Answer { whole_input: Some(json) } => events.push(StreamEvent::Text(json)),
+        Block::Plain | Block::Thinking { .. } | Block::Call { .. } | Block::Answer { .. } => {}
     }
     Ok(())
 }
@@ -297,6 +320,31 @@ mod tests {
             "finished Stop",
         ];
         assert_eq!(folded(&frames), expected);
+    }
+
+    #[test]
+    fn the_arguments_of_the_answers_tool_are_the_answer() {
+        let piece = |json: &str| json!({"type": "input_json_delta", "partial_json": json});
+        let (mut fold, mut events) = (Fold::new(Some("give_answer")), Vec::new());
+        for frame in [
+            start(0, json!({"type": "tool_use", "id": "a", "name": "find", "input": {"q": 1}})),
+            stop(0),
+            start(1, json!({"type": "tool_use", "id": "b", "name": "give_answer", "input": {}})),
+            delta(1, piece("{\"city\":")),
+            delta(1, piece("\"Ulm\"}")),
+            start(2, json!({"type": "tool_use", "id": "c", "name": "give_answer", "input": {"whole": true}})),
+            stop(2),
+            json!({"type": "message_stop"}),
+        ] {
+            fold.push(&frame.to_string(), &mut events).unwrap();
+        }
+        let texts = events.iter().filter_map(|event| match event {
+            StreamEvent::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), ["{\"city\":", "\"Ulm\"}", "{\"whole\":true}"]);
+        let calls = events.iter().filter(|event| matches!(event, StreamEvent::ToolCallStarted { .. }));
+        assert_eq!(calls.count(), 1, "another tool is called as ever");
     }
 
     #[test]

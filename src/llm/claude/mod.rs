@@ -3,6 +3,7 @@
 
 mod event;
 mod fold;
+mod form;
 mod thinking;
 mod wire;
 
@@ -13,14 +14,30 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use self::fold::Fold;
+use self::form::Form;
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
-use super::vendor::{self, Common, Facts, KindFacts, Own, Refusal, Usual};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Refusal, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
+use crate::llm::files::{ALL, IMAGES, Known, PDF_BYTES, READS, Sight};
+
+/// What its models can be given (docs.claude.com, Vision, PDF support, 24 November 2026).
+const SIGHT: Sight = Sight {
+    models: &[
+        Known { name: "claude-2", input: READS },
+        Known { name: "claude-instant", input: READS },
+        Known { name: "", input: ALL },
+    ],
+    images: IMAGES,
+    // 5 MB in base64, on the strictest of its pages.
+    image_bytes: 3_750_000,
+    image_side: 8000,
+    pdf_bytes: PDF_BYTES,
+};
 
 /// The vendor as the table has it.
 pub(super) const FACTS: Facts = Facts {
@@ -29,13 +46,14 @@ pub(super) const FACTS: Facts = Facts {
     needs_key: true,
     usual_key: Some("ANTHROPIC_API_KEY"),
     is_spoken_by_others: false,
+    sight: &SIGHT,
     model_prefix: "",
     base_url: "https://api.anthropic.com",
     model: "claude-sonnet-5-5",
     kinds: &[KindFacts { name: "anthropic", needs_key: true, usual: Usual::Vendor }],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
-    recorded: |pieces| recorded::read(pieces, reader()),
+    wires: &[Wire { name: "claude", recorded: |pieces| recorded::read(pieces, reader()) }],
 };
 
 /// What `[llm.claude]` has besides.
@@ -44,11 +62,13 @@ pub(super) const FACTS: Facts = Facts {
 struct Config {
     /// The `anthropic-version` header. The default is the version that every gateway knows; later ones take no temperature.
     version: String,
+    /// Whether models that can be held to a schema are; some clouds must be told to allow it.
+    structured_outputs: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { version: wire::VERSION_WITH_SAMPLING.to_owned() }
+        Self { version: wire::VERSION_WITH_SAMPLING.to_owned(), structured_outputs: true }
     }
 }
 
@@ -58,7 +78,7 @@ impl Own for Config {
     }
 
     fn refuses_temperature(&self) -> Option<Refusal> {
-        let Self { version } = self;
+        let Self { version, structured_outputs: _ } = self;
         let reason = format!("is refused by version {version:?} of the API");
         (version != wire::VERSION_WITH_SAMPLING).then_some(Refusal { reason, key: "version" })
     }
@@ -69,6 +89,7 @@ struct Claude {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
     version: String,
+    structured_outputs: bool,
 }
 
 impl Claude {
@@ -82,19 +103,20 @@ impl Claude {
         headers.insert(HeaderName::from_static("anthropic-version"), version);
         let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
         let endpoint = endpoint.with_key(section, HeaderName::from_static("x-api-key"), "", &common.api_key)?;
-        Ok(Self { origin, endpoint, version: own.version.clone() })
+        Ok(Self { origin, endpoint, version: own.version.clone(), structured_outputs: own.structured_outputs })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Claude {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let body = wire::Request::new(&request, &self.origin, &self.version);
+        let form = Form::new(&request, &self.origin.model, self.structured_outputs);
+        let body = wire::Request::new(&request, &self.origin, &self.version, &form);
         if body.lacks_temperature(&request) {
             tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
         }
         let opened = self.endpoint.post(&body).await?;
-        Ok(answer::stream(&self.origin, opened, reader()))
+        Ok(answer::stream(&self.origin, opened, (Sse::default(), Fold::new(form.answer_tool()))))
     }
 }
 

@@ -50,15 +50,8 @@ impl Generation {
     pub(super) fn from_model(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
         let Some((_, name)) = model.split_once("claude") else { return Self::Foreign };
-        let words = name.split(|c: char| !c.is_ascii_alphanumeric());
-        // Not a date and not the `v2` of a cloud's name.
-        let mut numbers = words
-            .skip_while(|word| !is_version(word))
-            .take_while(|word| is_version(word))
-            .map(|word| word.parse::<u32>());
-        let Some(Ok(major)) = numbers.next() else { return Self::Newest };
-        let minor = numbers.next().and_then(Result::ok).unwrap_or(0);
-        match (major, minor) {
+        let Some(version) = version(name) else { return Self::Newest };
+        match version {
             (0..=2, _) | (3, 0..=6) => Self::Unthinking,
             (4, 0..=1) if name.contains("opus") => Self::Budgeted { most_tokens: 32_000 },
             (3, _) | (4, 0..=5) => Self::Budgeted { most_tokens: 64_000 },
@@ -109,6 +102,38 @@ pub(super) fn most_tokens(model: &str) -> u32 {
     }
 }
 
+/// What holds a model to a form, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Holds {
+    /// Whether it takes a schema for its answer.
+    pub(super) schema: bool,
+    /// Whether it can be told that a tool has to be called. Not while it thinks, but for those that think by themselves.
+    pub(super) calls: bool,
+}
+
+impl Holds {
+    /// Of the model called `model`: schemas since 4.5, and Opus 4.1; forced calls before 5.1, and by Haikus. What is no
+    /// Claude by its name is behind a gateway, which turns a forced call into its own kind.
+    pub(super) fn from_model(model: &str) -> Self {
+        let model = model.to_ascii_lowercase();
+        let Some((_, name)) = model.split_once("claude") else { return Self { schema: false, calls: true } };
+        let Some(version) = version(name) else { return Self { schema: false, calls: false } };
+        Self {
+            schema: version >= (4, 5) || (version == (4, 1) && name.contains("opus")),
+            calls: version < (5, 1) || name.contains("haiku"),
+        }
+    }
+}
+
+/// The version in what stands behind `claude` in a model's name. Not a date and not the `v2` of a cloud's name.
+fn version(name: &str) -> Option<(u32, u32)> {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut numbers =
+        words.skip_while(|word| !is_version(word)).take_while(|word| is_version(word)).map(|word| word.parse::<u32>());
+    let major = numbers.next()?.ok()?;
+    Some((major, numbers.next().and_then(Result::ok).unwrap_or(0)))
+}
+
 fn is_version(word: &str) -> bool {
     (1..=2).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit())
 }
@@ -141,6 +166,23 @@ mod tests {
             ("glm-4.6", Generation::Foreign, "another model behind the same wire"),
         ] {
             assert_eq!(Generation::from_model(model), generation, "{model}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_models_name_tells_what_it_is_held_to() {
+        for (model, schema, calls, reason) in [
+            ("claude-3-opus-20240229", false, true, "before schemas"),
+            ("claude-opus-4-1", true, true, "the first with schemas"),
+            ("claude-sonnet-4-20250514", false, true, "4.0"),
+            ("us.anthropic.claude-haiku-4-5-20251001-v1:0", true, true, "a cloud's name"),
+            ("claude-opus-5", true, true, "5.0"),
+            ("claude-sonnet-5-5", true, false, "the default: no call is forced"),
+            ("claude-haiku-5-5", true, true, "the small one of those"),
+            ("claude-mythos-preview", false, false, "no version: neither"),
+            ("glm-4.6", false, true, "another model behind the same wire"),
+        ] {
+            assert_eq!(Holds::from_model(model), Holds { schema, calls }, "{model}: {reason}");
         }
     }
 

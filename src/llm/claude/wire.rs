@@ -6,14 +6,17 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::form::{Form, Way};
 use super::thinking::{Generation, Thinking, most_tokens};
-use crate::agent::ports::llm::ChatRequest;
+use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
+use crate::chat::file::FileRef;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
 use crate::chat::model::Effort;
 use crate::chat::tool::ToolDef;
-use crate::llm::history::{self, Arguments, AssistantTurn, Entry};
-use crate::llm::schema;
+use crate::llm::files::{Data, Piece, pieces, returned_by};
+use crate::llm::history::{self, Arguments, AssistantTurn, Entry, NO_OUTPUT};
+use crate::llm::{form, schema};
 
 /// The only version of the API that still takes sampling parameters.
 pub(super) const VERSION_WITH_SAMPLING: &str = "2023-06-01";
@@ -29,7 +32,7 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig>,
+    output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     messages: Vec<Message<'a>>,
@@ -37,19 +40,30 @@ pub(super) struct Request<'a> {
     tools: Vec<Tool<'a>>,
     /// Nothing where there are no tools: a choice among none is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ToolChoice>,
+    tool_choice: Option<ToolChoice<'a>>,
 }
 
 /// Which tools may be called; without a word about it the model decides.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ToolChoice {
+enum ToolChoice<'a> {
     None,
+    Any,
+    Tool { name: &'a str },
 }
 
 #[derive(Debug, Serialize)]
-struct OutputConfig {
-    effort: &'static str,
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<OutputFormat<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum OutputFormat<'a> {
+    JsonSchema { schema: &'a Value },
 }
 
 #[derive(Debug, Serialize)]
@@ -84,9 +98,20 @@ enum Block<'a> {
         name: &'a str,
         input: Arguments<'a>,
     },
+    Image {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Document {
+        source: Source<'a>,
+        title: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: &'a str,
+        content: ResultContent<'a>,
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
@@ -94,6 +119,22 @@ enum Block<'a> {
     /// Redacted thinking, as it came.
     #[serde(untagged)]
     Raw(&'a RawValue),
+}
+
+/// The bytes of a picture or a document.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "base64")]
+struct Source<'a> {
+    media_type: &'static str,
+    data: Data<'a>,
+}
+
+/// A text, or that and what the tool made besides.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
 }
 
 /// Ends a part of the prompt that is the same next time. At most four marks are allowed.
@@ -104,8 +145,8 @@ enum CacheControl {
 }
 
 impl<'a> Request<'a> {
-    /// The request of `chat` to the model of `origin`, in the given version of the API.
-    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, version: &str) -> Self {
+    /// The request of `chat` to the model of `origin`, in the given version of the API, its answer in that `form`.
+    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, version: &str, form: &'a Form<'a>) -> Self {
         let entries = history::entries(chat.messages, origin);
         let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         let mut messages: Vec<Message<'a>> = Vec::new();
@@ -113,15 +154,19 @@ impl<'a> Request<'a> {
         let mut goes_on = None;
         for (at, entry) in entries.into_iter().enumerate() {
             match entry {
-                Entry::User(text) => {
-                    let block = Block::Text { text, cache_control: None };
+                Entry::User(said) => {
+                    let mut blocks = files(said.files, chat.files);
+                    // A blank text block is refused.
+                    if !said.text.trim().is_empty() || blocks.is_empty() {
+                        blocks.push(Block::Text { text: said.text, cache_control: None });
+                    }
                     match messages.last_mut() {
                         // Results and what the user says next are one message, the results first.
                         // To the vendor, the turn of those results goes on.
-                        Some(Message { role: "user", content }) => content.push(block),
+                        Some(Message { role: "user", content }) => content.append(&mut blocks),
                         _ => {
                             goes_on = None;
-                            messages.push(Message { role: "user", content: vec![block] });
+                            messages.push(Message { role: "user", content: blocks });
                         }
                     }
                 }
@@ -136,12 +181,16 @@ impl<'a> Request<'a> {
                     });
                     messages.push(message);
                     if !turn.answers.is_empty() {
-                        messages.push(Message { role: "user", content: results(&turn) });
+                        messages.push(Message { role: "user", content: results(&turn, chat.files) });
                     }
                 }
             }
         }
-        let (generation, effort) = (Generation::from_model(&origin.model), chat.model.effort);
+        let generation = Generation::from_model(&origin.model);
+        let tool_choice = tool_choice(chat, form);
+        // Who has to call a tool may not think first.
+        let is_forced = matches!(tool_choice, Some(ToolChoice::Any | ToolChoice::Tool { .. }));
+        let effort = chat.model.effort.filter(|_| !is_forced);
         let thinking =
             generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()).filter(|thinking| match thinking {
                 Thinking::Adaptive { .. } => true,
@@ -168,11 +217,11 @@ impl<'a> Request<'a> {
             stream: true,
             temperature: temperature(chat, generation, version, thinking),
             thinking,
-            output_config: effort_word(thinking, effort).map(|effort| OutputConfig { effort }),
-            system: system(chat),
+            output_config: output_config(effort_word(thinking, effort), form),
+            system: system(chat, form),
             messages,
-            tools: tools(chat),
-            tool_choice: (!chat.may_call && !chat.tools.is_empty()).then_some(ToolChoice::None),
+            tools: tools(chat, form),
+            tool_choice,
         }
     }
 
@@ -203,6 +252,27 @@ fn temperature(
     None
 }
 
+fn output_config<'a>(effort: Option<&'static str>, form: &'a Form<'a>) -> Option<OutputConfig<'a>> {
+    let format = match &form.answer {
+        Way::Schema(schema) => Some(OutputFormat::JsonSchema { schema }),
+        Way::Free | Way::Tool { .. } | Way::Words(_) => None,
+    };
+    (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format })
+}
+
+fn tool_choice<'a>(chat: &ChatRequest<'a>, form: &'a Form<'a>) -> Option<ToolChoice<'a>> {
+    match (&form.answer, chat.must_call) {
+        // Others may be called before it.
+        (Way::Tool { .. }, _) if form::has_tools(chat) => Some(ToolChoice::Any),
+        (Way::Tool { name, .. }, _) => Some(ToolChoice::Tool { name }),
+        _ if chat.tools.is_empty() => None,
+        _ if !chat.may_call => Some(ToolChoice::None),
+        (_, MustCall::Any) if form.forces_calls => Some(ToolChoice::Any),
+        (_, MustCall::This(name)) if form.forces_calls => Some(ToolChoice::Tool { name }),
+        (_, _) => None,
+    }
+}
+
 fn effort_word(thinking: Option<Thinking>, effort: Option<Effort>) -> Option<&'static str> {
     match (thinking?, effort?) {
         (Thinking::Enabled { .. }, _) | (Thinking::Adaptive { .. }, Effort::None) => None,
@@ -213,22 +283,33 @@ fn effort_word(thinking: Option<Thinking>, effort: Option<Effort>) -> Option<&'s
     }
 }
 
-/// The tools; the last ends with a cache mark, so that runs of other instructions find them too.
-fn tools<'a>(chat: &ChatRequest<'a>) -> Vec<Tool<'a>> {
+/// The tools; the last ends with a cache mark, so that runs of other instructions find them too. Not where the client's
+/// instructions end with one: there are four. What only this run has stands behind it.
+fn tools<'a>(chat: &ChatRequest<'a>, form: &'a Form<'a>) -> Vec<Tool<'a>> {
+    let marks = chat.system.client.is_empty();
     let tool = |(number, tool): (usize, &'a std::sync::Arc<ToolDef>)| Tool {
         name: &tool.name,
         description: &tool.description,
         input_schema: schema::with_object_top(&tool.input_schema),
-        cache_control: (number == chat.tools.len()).then_some(CacheControl::Ephemeral),
+        cache_control: (marks && number == chat.tools.len()).then_some(CacheControl::Ephemeral),
     };
-    (1..).zip(chat.tools).map(tool).collect()
+    let answer = match &form.answer {
+        Way::Tool { name, description, schema } => {
+            Some(Tool { name, description, input_schema: schema::with_object_top(schema), cache_control: None })
+        }
+        Way::Free | Way::Schema(_) | Way::Words(_) => None,
+    };
+    (1..).zip(chat.tools).map(tool).chain(answer).collect()
 }
 
-/// The instructions end with a cache mark; what changes per request stands behind it.
-fn system<'a>(chat: &ChatRequest<'a>) -> Vec<Block<'a>> {
-    let instructions = (&*chat.system.instructions, Some(CacheControl::Ephemeral));
-    let context = (chat.system.context.as_str(), None);
-    let parts = [instructions, context].into_iter().filter(|(text, _)| !text.trim().is_empty());
+/// The instructions end with a cache mark, and the client's; what changes per request stands behind them.
+fn system<'a>(chat: &ChatRequest<'a>, form: &'a Form<'a>) -> Vec<Block<'a>> {
+    let [instructions, client, context] = chat.system.parts();
+    let marked = |text| (text, Some(CacheControl::Ephemeral));
+    let words = form.words(chat.must_call).unwrap_or_default();
+    let parts = [marked(instructions), marked(client), (context, None), (words, None)]
+        .into_iter()
+        .filter(|(text, _)| !text.trim().is_empty());
     parts.map(|(text, cache_control)| Block::Text { text: text.into(), cache_control }).collect()
 }
 
@@ -266,14 +347,41 @@ fn assistant<'a>(turn: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a
     blocks
 }
 
-fn results<'a>(turn: &AssistantTurn<'a>) -> Vec<Block<'a>> {
+fn results<'a>(turn: &AssistantTurn<'a>, sent: SentFiles<'a>) -> Vec<Block<'a>> {
     let result = |answer: &history::CallResult<'a>| Block::ToolResult {
         tool_use_id: id(&answer.call.id),
-        content: answer.content,
+        content: match answer.files {
+            // Of a failure it takes text alone, and not none.
+            _ if answer.is_error && answer.content.trim().is_empty() => ResultContent::Text(NO_OUTPUT),
+            made if made.is_empty() || answer.is_error => ResultContent::Text(answer.content),
+            made => {
+                let text = Some(answer.content).filter(|text| !text.trim().is_empty());
+                let text = text.map(|text| Block::Text { text: text.into(), cache_control: None });
+                ResultContent::Blocks(text.into_iter().chain(files(made, sent)).collect())
+            }
+        },
         is_error: answer.is_error,
         cache_control: None,
     };
-    turn.answers.iter().map(result).collect()
+    let mut blocks: Vec<Block<'a>> = turn.answers.iter().map(result).collect();
+    // They stand behind all results, which have to be first.
+    for answer in turn.answers.iter().filter(|answer| answer.is_error && !answer.files.is_empty()) {
+        let text = returned_by(&answer.call.name, &id(&answer.call.id)).into();
+        blocks.push(Block::Text { text, cache_control: None });
+        blocks.extend(files(answer.files, sent));
+    }
+    blocks
+}
+
+/// Files as blocks, which stand best before the text about them (docs.claude.com, Vision).
+fn files<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) -> Vec<Block<'a>> {
+    let source = |data: Data<'a>| Source { media_type: data.kind.media_type(), data };
+    let block = |piece| match piece {
+        Piece::Image(data) => Block::Image { source: source(data), cache_control: None },
+        Piece::Pdf(title, data) => Block::Document { source: source(data), title, cache_control: None },
+        Piece::Text(text) => Block::Text { text, cache_control: None },
+    };
+    pieces(files, sent).into_iter().map(block).collect()
 }
 
 /// The id in the alphabet that is allowed here, `A-Za-z0-9_-`; another vendor's id may have other characters.
@@ -290,7 +398,10 @@ fn id(id: &ToolCallId) -> Cow<'_, str> {
 impl Block<'_> {
     fn mark(&mut self) {
         match self {
-            Self::Text { cache_control, .. } | Self::ToolResult { cache_control, .. } => {
+            Self::Text { cache_control, .. }
+            | Self::Image { cache_control, .. }
+            | Self::Document { cache_control, .. }
+            | Self::ToolResult { cache_control, .. } => {
                 *cache_control = Some(CacheControl::Ephemeral);
             }
             Self::Thinking { .. } | Self::ToolUse { .. } | Self::Raw(_) => {}

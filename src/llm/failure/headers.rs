@@ -7,12 +7,17 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::Url;
 use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 
-/// Headers that name a request: Anthropic's, the usual one, Azure's.
-const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
+/// Headers that name a request: Anthropic's, the usual one, Azure's, Amazon's.
+const REQUEST_IDS: [&str; 4] = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 /// What the vendor calls the request: its support asks for it.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<&str> {
     REQUEST_IDS.iter().find_map(|name| header(headers, name))
+}
+
+/// What Amazon calls the error, without the address that may stand behind it.
+pub(super) fn error_type(headers: &HeaderMap) -> Option<&str> {
+    header(headers, "x-amzn-errortype")?.split(':').next()
 }
 
 /// Whether the vendor wants the request again, where it says so.

@@ -8,13 +8,15 @@ use super::words::Words;
 use crate::agent::ports::llm::ProviderErrorKind as Kind;
 
 /// Marks (type, code, reason) that mean one thing whatever the status.
-const MARKS: [(&str, Kind); 15] = [
+const MARKS: [(&str, Kind); 20] = [
     // OpenAI.
     ("insufficient_quota", Kind::QuotaExceeded),
     ("billing_not_active", Kind::QuotaExceeded),
     ("context_length_exceeded", Kind::ContextTooLong),
     ("invalid_api_key", Kind::Unauthorized),
     ("content_filter", Kind::ContentFiltered),
+    // "Your prompt was flagged as potentially violating our usage policy."
+    ("invalid_prompt", Kind::ContentFiltered),
     // Azure.
     ("responsibleaipolicyviolation", Kind::ContentFiltered),
     // Anthropic.
@@ -33,6 +35,11 @@ const MARKS: [(&str, Kind); 15] = [
     ("tool_use_failed", Kind::ModelFault),
     // LiteLLM.
     ("contextwindowexceedederror", Kind::ContextTooLong),
+    // Amazon: a 400; then a 424, and the same inside a stream, where the model itself has failed.
+    ("servicequotaexceededexception", Kind::QuotaExceeded),
+    ("modelerrorexception", Kind::ModelFault),
+    ("modelstreamerrorexception", Kind::ModelFault),
+    ("unrecognizedclientexception", Kind::Unauthorized),
 ];
 
 /// Marks of a model that does not exist, in a 4xx: some gateways give them to a 503 when all its servers are busy.
@@ -44,7 +51,7 @@ const NO_MODEL_MARKS: [&str; 2] = [
 ];
 
 /// Words of a message, in lower case, that mean one thing whatever the status, where all of a row are there.
-const PHRASES: [(&[&str], Kind); 20] = [
+const PHRASES: [(&[&str], Kind); 24] = [
     // Anthropic.
     (&["credit balance is too low"], Kind::QuotaExceeded),
     (&["prompt is too long"], Kind::ContextTooLong),
@@ -77,6 +84,11 @@ const PHRASES: [(&[&str], Kind); 20] = [
     (&["model not exist"], Kind::ModelNotFound),
     // LiteLLM.
     (&["invalid model name passed in"], Kind::ModelNotFound),
+    // Amazon: all but the second are a 400, that is a 429 until tomorrow.
+    (&["input is too long for requested model"], Kind::ContextTooLong),
+    (&["too many tokens per day"], Kind::QuotaExceeded),
+    (&["too many input tokens"], Kind::ContextTooLong),
+    (&["provided model identifier is invalid"], Kind::ModelNotFound),
 ];
 
 /// Words that a refused request uses of its length. Too vague for a 500, which may be out of memory for its context.
@@ -130,13 +142,21 @@ fn of_phrases(message: &str) -> Option<Kind> {
 /// What a mark means where there is no status.
 fn of_mark_in_stream(mark: &str, retry_after: Option<Duration>) -> Option<Kind> {
     match mark {
-        "authentication_error" | "permission_error" | "unauthenticated" | "permission_denied" => {
-            Some(Kind::Unauthorized)
-        }
-        "not_found_error" | "not_found" => Some(Kind::ModelNotFound),
+        "authentication_error"
+        | "permission_error"
+        | "unauthenticated"
+        | "permission_denied"
+        | "accessdeniedexception" => Some(Kind::Unauthorized),
+        "not_found_error" | "not_found" | "resourcenotfoundexception" => Some(Kind::ModelNotFound),
         model if NO_MODEL_MARKS.contains(&model) => Some(Kind::ModelNotFound),
-        "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted" => Some(Kind::RateLimited { retry_after }),
-        "invalid_request_error" | "invalid_argument" | "badrequesterror" => Some(Kind::Rejected),
+        "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted" | "throttlingexception" => {
+            Some(Kind::RateLimited { retry_after })
+        }
+        "invalid_request_error"
+        | "invalid_argument"
+        | "badrequesterror"
+        | "invalid_encrypted_content"
+        | "validationexception" => Some(Kind::Rejected),
         _ => None,
     }
 }

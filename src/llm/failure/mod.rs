@@ -30,10 +30,21 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("http {status}: {message}")]
-    Status { status: u16, message: String },
+    Status {
+        status: u16,
+        message: String,
+        /// See [`is_about`].
+        names: Vec<&'static str>,
+    },
     #[error("{message}")]
     InStream { message: String },
+    /// A status whose line had to be cleaned.
+    #[error("{line}")]
+    Cleaned { line: String, names: Vec<&'static str> },
 }
+
+/// Codes and parameters of a refused request that somebody can do something about; no other word of a vendor's is kept.
+const NAMES: [&str; 4] = ["invalid_encrypted_content", "include", "reasoning.summary", "temperature"];
 
 /// An error object inside a stream: `{"message", "type", "code", …}` or a plain text.
 #[derive(Debug)]
@@ -73,6 +84,17 @@ pub(crate) fn error_instead(json: &str) -> Option<ProviderError> {
     })
 }
 
+/// The error called `name` that ends a stream, with its `json`, which has the message.
+pub(crate) fn exception(name: &str, json: &str) -> ProviderError {
+    let mut words = match json::value(json) {
+        Ok(json) => Words::from_json(&body_object(json)),
+        Err(_) => Words::plain(json),
+    };
+    words.marks.push(name.to_ascii_lowercase());
+    let kind = words.kind(words.status, words.retry_after);
+    ProviderError::new(kind, Refusal::InStream { message: format!("{name}: {}", words.message) })
+}
+
 /// The error of an HTTP answer from `url` that is no success. `now` stands in for a missing `date` header.
 pub(crate) fn of_status(
     status: StatusCode,
@@ -86,6 +108,7 @@ pub(crate) fn of_status(
         Ok(json) => Words::from_json(&body_object(json)),
         Err(_) => Words::plain(&text),
     };
+    words.marks.extend(headers::error_type(headers).map(str::to_ascii_lowercase));
     if status.is_redirection()
         && let Some(target) = headers::redirected_to(headers, url)
     {
@@ -93,11 +116,21 @@ pub(crate) fn of_status(
     }
     let retry_after = headers::retry_after(headers, now).or(words.retry_after);
     let kind = words.kind(Some(status.as_u16()), retry_after);
-    let detail = Refusal::Status { status: status.as_u16(), message: words.message };
+    let names =
+        NAMES.into_iter().filter(|name| words.marks.iter().chain(&words.params).any(|said| said == name)).collect();
+    let detail = Refusal::Status { status: status.as_u16(), message: words.message, names };
     ProviderError {
         retryable: headers::should_retry(headers).unwrap_or_else(|| kind.is_retryable()),
         request_id: headers::request_id(headers).map(str::to_owned),
         ..ProviderError::new(kind, detail)
+    }
+}
+
+/// Whether the refusal of a request names `name`, one of [`NAMES`]: as its code, or as the parameter that it refuses.
+pub(crate) fn is_about(error: &ProviderError, name: &str) -> bool {
+    match error.detail.downcast_ref() {
+        Some(Refusal::Status { names, .. } | Refusal::Cleaned { names, .. }) => names.contains(&name),
+        Some(Refusal::InStream { .. }) | None => false,
     }
 }
 
@@ -111,7 +144,16 @@ pub(crate) fn cleaned(error: ProviderError, secrets: &[SecretString]) -> Provide
     let request_id = error.request_id.map(|id| clean(&id, secrets));
     let words = Causes(&*error.detail).to_string();
     let clean = clean(&words, secrets);
-    let detail = if clean == words { error.detail } else { clean.into() };
+    let detail = match clean == words {
+        true => error.detail,
+        false => match error.detail.downcast() {
+            Ok(refusal) => match *refusal {
+                Refusal::Status { names, .. } => Refusal::Cleaned { line: clean, names }.into(),
+                Refusal::InStream { .. } | Refusal::Cleaned { .. } => clean.into(),
+            },
+            Err(_) => clean.into(),
+        },
+    };
     ProviderError { detail, request_id, ..error }
 }
 

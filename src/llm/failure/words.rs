@@ -13,6 +13,8 @@ pub(super) struct Words {
     pub(super) message: String,
     /// Machine-readable marks (type, code, status, reason), in lower case.
     pub(super) marks: Vec<String>,
+    /// Names of the parameters that it is about, in lower case.
+    pub(super) params: Vec<String>,
     /// An HTTP status inside the body.
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
@@ -26,6 +28,7 @@ impl Words {
         if words.message.is_empty() {
             words.message = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
         }
+        words.retry_after = words.retry_after.or_else(|| wait_in(&words.message));
         words
     }
 
@@ -51,6 +54,7 @@ impl Words {
                             self.status = self.status.or_else(|| status_in(mark.parse().ok()));
                             self.marks.push(mark.to_ascii_lowercase());
                         }
+                        ("param", Value::String(param)) => self.params.push(param.to_ascii_lowercase()),
                         ("retryDelay", Value::String(delay)) => {
                             self.retry_after = self.retry_after.or_else(|| seconds(delay.trim_end_matches('s')));
                         }
@@ -76,6 +80,39 @@ impl Words {
     }
 }
 
+/// The wait that OpenAI writes into its message where no header can have it: "Please try again in 1.5s."
+fn wait_in(message: &str) -> Option<Duration> {
+    let (_, wait) = message.split_once("try again in ")?;
+    let (number, unit) = wait.split_at(wait.find(|c: char| !(c.is_ascii_digit() || c == '.'))?);
+    let number = seconds(number)?;
+    match unit.split(|c: char| !c.is_ascii_alphabetic()).next()? {
+        "ms" => Some(number / 1000),
+        "s" => Some(number),
+        _ => None,
+    }
+}
+
 fn status_in(number: Option<u64>) -> Option<u16> {
     number.and_then(|n| u16::try_from(n).ok()).filter(|n| (400..600).contains(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_may_be_in_the_message() {
+        for (message, expected) in [
+            ("Rate limit reached for gpt-5 on tokens per min. Please try again in 1.5s. Visit https://…", Some(1500)),
+            ("Please try again in 120ms.", Some(120)),
+            ("Please try again in 6m0s.", None),
+            ("Please try again in a moment", None),
+            ("try again in 7", None),
+            ("try again in s", None),
+            ("try again in ..s", None),
+            ("later", None),
+        ] {
+            assert_eq!(wait_in(message), expected.map(Duration::from_millis), "{message}");
+        }
+    }
 }

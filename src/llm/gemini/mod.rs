@@ -17,9 +17,25 @@ use super::answer;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
-use super::vendor::{self, Common, Facts, KindFacts, Own, Usual};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
+use crate::chat::file::FileKind;
 use crate::chat::message::ModelOrigin;
+use crate::llm::files::{ALL, IMAGE_BYTES, Known, PDF_BYTES, READS, SEES, Sight};
+
+/// What its models can be given (ai.google.dev, Image understanding, Document understanding, 24 November 2026).
+const SIGHT: Sight = Sight {
+    models: &[
+        Known { name: "gemma-3", input: SEES },
+        Known { name: "gemma", input: READS },
+        Known { name: "", input: ALL },
+    ],
+    // GIF is none of them.
+    images: &[FileKind::Png, FileKind::Jpeg, FileKind::Webp],
+    image_bytes: IMAGE_BYTES,
+    image_side: u32::MAX,
+    pdf_bytes: PDF_BYTES,
+};
 
 /// The vendor as the table has it.
 pub(super) const FACTS: Facts = Facts {
@@ -28,13 +44,14 @@ pub(super) const FACTS: Facts = Facts {
     needs_key: true,
     usual_key: Some("GEMINI_API_KEY"),
     is_spoken_by_others: false,
+    sight: &SIGHT,
     model_prefix: "models/",
     base_url: "https://generativelanguage.googleapis.com",
     model: "gemini-2.5-flash",
     kinds: &[KindFacts { name: "gemini", needs_key: true, usual: Usual::Vendor }],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
-    recorded: |pieces| recorded::read(pieces, reader()),
+    wires: &[Wire { name: "gemini", recorded: |pieces| recorded::read(pieces, reader()) }],
 };
 
 /// `[llm.gemini]` has nothing but what all have.

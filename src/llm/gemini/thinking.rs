@@ -1,4 +1,4 @@
-//! How much a Gemini thinks, and whether it takes a temperature: both depend on the model's version, which its name tells.
+//! How much a Gemini thinks, whether it takes a temperature, and which form of an answer it is held to: all depend on the model's version, which its name tells.
 //! <https://ai.google.dev/gemini-api/docs/thinking>.
 
 use serde::Serialize;
@@ -33,6 +33,17 @@ pub(super) enum Level {
     Low,
     Medium,
     High,
+}
+
+/// What a model is held to. <https://ai.google.dev/gemini-api/docs/structured-output>
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing.
+    Nothing,
+    /// That its answer is JSON.
+    Object,
+    /// That it fits a JSON Schema.
+    Schema,
 }
 
 /// A model's version and size.
@@ -72,6 +83,20 @@ impl Generation {
     /// Whether a call without a signature is refused: since Gemini 3.
     pub(super) fn wants_signatures(self) -> bool {
         !self.is_gemma && self.version.is_none_or(|version| version >= (3, 0))
+    }
+
+    /// What it can be held to of an answer's form, where tools may be called or not. Gemma has no such mode.
+    pub(super) fn held(self, has_tools: bool) -> Held {
+        match self.version {
+            _ if self.is_gemma || (has_tools && !self.holds_beside_tools()) => Held::Nothing,
+            Some(version) if version < (2, 5) => Held::Object,
+            Some(_) | None => Held::Schema,
+        }
+    }
+
+    /// Whether a form is taken beside tools: since Gemini 3.
+    pub(super) fn holds_beside_tools(self) -> bool {
+        self.version.is_none_or(|version| version >= (3, 0))
     }
 
     /// Whether a temperature has an effect; the newer models ignore it, or refuse it in some clouds.

@@ -7,15 +7,18 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::thinking::{Generation, ThinkingConfig};
-use crate::agent::ports::llm::ChatRequest;
+use super::thinking::{Generation, Held, ThinkingConfig};
+use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
 use crate::bounded::json::parse;
+use crate::chat::answer_format::AnswerFormat;
+use crate::chat::file::FileRef;
 use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
+use crate::llm::files::{Data, Piece, pieces, returned_by};
 use crate::llm::history::{self, Arguments, AssistantTurn, CallResult, Entry};
-use crate::llm::{lenient, schema};
+use crate::llm::{form, lenient, schema};
 
 /// What the vendor documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
 /// It also stands on a call whose own signature came with another part.
@@ -31,8 +34,8 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig>,
-    generation_config: GenerationConfig,
+    tool_config: Option<ToolConfig<'a>>,
+    generation_config: GenerationConfig<'a>,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,8 +69,24 @@ struct Part<'a> {
 #[serde(rename_all = "camelCase")]
 enum PartKind<'a> {
     Text(Cow<'a, str>),
+    InlineData(Blob<'a>),
     FunctionCall(FunctionCall<'a>),
     FunctionResponse(FunctionResponse<'a>),
+}
+
+/// The bytes of a picture or a document.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'static str,
+    data: Data<'a>,
+}
+
+/// What a function has made beside its response.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponsePart<'a> {
+    inline_data: Blob<'a>,
 }
 
 #[derive(Debug)]
@@ -100,6 +119,8 @@ struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     response: Response<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<ResponsePart<'a>>,
 }
 
 /// The vendor takes an object only, with a key that says how it went.
@@ -136,32 +157,43 @@ struct FunctionDeclaration<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolConfig {
-    function_calling_config: FunctionCallingConfig,
+struct ToolConfig<'a> {
+    function_calling_config: FunctionCallingConfig<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct FunctionCallingConfig {
+#[serde(rename_all = "camelCase")]
+struct FunctionCallingConfig<'a> {
     mode: CallingMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_function_names: Option<[&'a str; 1]>,
 }
 
 /// Which functions may be called; without a word about it the model decides.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 enum CallingMode {
+    Any,
     None,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<Cow<'a, Value>>,
 }
+
+/// The only type besides text.
+const JSON: &str = "application/json";
 
 impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`.
@@ -170,29 +202,40 @@ impl<'a> Request<'a> {
         let mut contents = Vec::new();
         for entry in history::entries(chat.messages, origin) {
             match entry {
-                Entry::User(text) => contents.push(Content { role: "user", parts: vec![text_part(text)] }),
+                Entry::User(said) => {
+                    let mut parts = file_parts(said.files, chat.files);
+                    if parts.is_empty() || !said.text.trim().is_empty() {
+                        parts.push(text_part(said.text));
+                    }
+                    contents.push(Content { role: "user", parts });
+                }
                 Entry::Assistant(turn) => {
                     contents.push(Content { role: "model", parts: model_parts(&turn, generation) });
                     if !turn.answers.is_empty() {
-                        let parts = turn.answers.iter().map(|answer| response_part(answer, turn.is_ours)).collect();
-                        contents.push(Content { role: "user", parts });
+                        contents.push(Content { role: "user", parts: responses(&turn, generation, chat.files) });
                     }
                 }
             }
         }
-        let system = chat.system.text();
+        let held = generation.held(form::has_tools(chat));
+        // JSON may be a list too.
+        let words = chat.format.filter(|format| held != Held::Schema || **format == AnswerFormat::Object);
+        let words = words.map(form::of_answer);
+        let system = form::system(chat, words.as_deref());
+        // Before Gemini 3 a form is refused beside tools, also beside some that may not be called.
+        let has_no_tools = chat.format.is_some() && held != Held::Nothing && !generation.holds_beside_tools();
         let tools = match chat.tools {
             [] => Vec::new(),
+            _ if has_no_tools => Vec::new(),
             tools => vec![Tools { function_declarations: tools.iter().map(|tool| declaration(tool)).collect() }],
         };
-        let no_calls = ToolConfig { function_calling_config: FunctionCallingConfig { mode: CallingMode::None } };
         Self {
             system_instruction: (!system.trim().is_empty())
                 .then_some(SystemInstruction { parts: [TextPart { text: system }] }),
             contents,
+            tool_config: tool_config(chat).filter(|_| !tools.is_empty()),
             tools,
-            tool_config: (!chat.may_call && !chat.tools.is_empty()).then_some(no_calls),
-            generation_config: generation_config(chat, generation),
+            generation_config: generation_config(chat, generation, held),
         }
     }
 
@@ -202,12 +245,27 @@ impl<'a> Request<'a> {
     }
 }
 
-fn generation_config(chat: &ChatRequest<'_>, generation: Generation) -> GenerationConfig {
+fn tool_config<'a>(chat: &ChatRequest<'a>) -> Option<ToolConfig<'a>> {
+    let (mode, allowed_function_names) = match (chat.may_call, chat.must_call) {
+        (false, _) => (CallingMode::None, None),
+        (true, MustCall::No) => return None,
+        (true, MustCall::Any) => (CallingMode::Any, None),
+        (true, MustCall::This(name)) => (CallingMode::Any, Some([name])),
+    };
+    Some(ToolConfig { function_calling_config: FunctionCallingConfig { mode, allowed_function_names } })
+}
+
+fn generation_config<'a>(chat: &ChatRequest<'a>, generation: Generation, held: Held) -> GenerationConfig<'a> {
     let (max_tokens, thinking_config) = (chat.model.max_tokens, generation.thinking(chat.model.effort));
     GenerationConfig {
         max_output_tokens: max_tokens.map(|most| thinking_config.map_or(most, |thinking| thinking.limit(most))),
         temperature: chat.model.temperature.filter(|_| generation.takes_temperature()),
         thinking_config,
+        response_mime_type: chat.format.filter(|_| held != Held::Nothing).map(|_| JSON),
+        response_json_schema: match chat.format {
+            Some(AnswerFormat::Schema(answer)) if held == Held::Schema => schema::with_references(&answer.schema),
+            Some(AnswerFormat::Schema(_) | AnswerFormat::Object) | None => None,
+        },
     }
 }
 
@@ -245,13 +303,50 @@ fn function_call(call: &ToolCall, is_ours: bool) -> PartKind<'_> {
     PartKind::FunctionCall(FunctionCall { name: &call.name, args: Arguments(&call.input), id: id(call, is_ours) })
 }
 
-fn response_part<'a>(answer: &CallResult<'a>, is_ours: bool) -> Part<'a> {
+/// The responses to all calls of a turn. What functions have made stands in their responses, from Gemini 3 on; else, and what
+/// stands for it in words, behind them.
+fn responses<'a>(turn: &AssistantTurn<'a>, generation: Generation, sent: SentFiles<'a>) -> Vec<Part<'a>> {
+    let (mut parts, mut behind) = (Vec::with_capacity(turn.answers.len()), Vec::new());
+    for answer in &turn.answers {
+        let (mut within, mut words) = (Vec::new(), Vec::new());
+        for part in file_parts(answer.files, sent) {
+            match part.kind {
+                PartKind::InlineData(inline_data) if generation.wants_signatures() => {
+                    within.push(ResponsePart { inline_data });
+                }
+                _ => words.push(part),
+            }
+        }
+        if !words.is_empty() {
+            behind.push(text_part(returned_by(&answer.call.name, answer.call.id.as_str()).into()));
+            behind.append(&mut words);
+        }
+        parts.push(response_part(answer, turn.is_ours, within));
+    }
+    parts.append(&mut behind);
+    parts
+}
+
+/// Files as parts of a message.
+fn file_parts<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) -> Vec<Part<'a>> {
+    let kind = |piece| match piece {
+        Piece::Image(data) | Piece::Pdf(_, data) => {
+            PartKind::InlineData(Blob { mime_type: data.kind.media_type(), data })
+        }
+        Piece::Text(text) => PartKind::Text(text),
+    };
+    let part = |piece| Part { kind: kind(piece), thought: false, thought_signature: None };
+    pieces(files, sent).into_iter().map(part).collect()
+}
+
+fn response_part<'a>(answer: &CallResult<'a>, is_ours: bool, parts: Vec<ResponsePart<'a>>) -> Part<'a> {
     let result = parse(answer.content).map_or(ToolResponse::Text(answer.content), ToolResponse::Json);
     let response = if answer.is_error { Response::Error(result) } else { Response::Output(result) };
     let kind = PartKind::FunctionResponse(FunctionResponse {
         name: &answer.call.name,
         id: id(answer.call, is_ours),
         response,
+        parts,
     });
     Part { kind, thought: false, thought_signature: None }
 }

@@ -2,10 +2,11 @@
 
 use hyper::Response;
 use hyper::header::{HeaderMap, HeaderValue};
-use reqwest::{Body, Client, Url, redirect};
+use reqwest::{Body, Client, Url};
 
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
+use crate::bounded::client::{Reach, builder};
 
 /// All clients, whose connections are kept and used again.
 pub(super) struct Clients {
@@ -18,9 +19,7 @@ pub(super) struct Clients {
 impl Clients {
     pub(super) fn new() -> Result<Self, ConnectError> {
         let client = || {
-            Client::builder()
-                // A redirect could carry the key to another host.
-                .redirect(redirect::Policy::none())
+            builder(Reach::Private)
                 .connect_timeout(CONNECT_TIMEOUT)
                 .tcp_keepalive(KEEP_ALIVE)
                 .tcp_keepalive_interval(UNANSWERED)

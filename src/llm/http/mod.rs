@@ -52,6 +52,15 @@ pub(crate) struct Patience {
     pub(crate) progress: Option<Duration>,
 }
 
+impl Patience {
+    /// The same for a server that is silent while its model works: between two pieces no less than until the first. Where either
+    /// limit is off there is none.
+    pub(crate) fn with_silence(self) -> Self {
+        let idle = self.idle.zip(self.first_byte).map(|(idle, first_byte)| idle.max(first_byte));
+        Self { idle, ..self }
+    }
+}
+
 /// What all providers share: the HTTP clients, whose connections are kept and used again, and the limits of time.
 pub(crate) struct Net {
     clients: Clients,

@@ -12,12 +12,34 @@ use serde::Deserialize;
 use self::fold::Fold;
 use super::Setup;
 use super::answer;
-use super::http::{self, ConnectError, Endpoint, Patience};
+use super::http::{self, ConnectError, Endpoint};
 use super::ndjson::Ndjson;
 use super::recorded;
-use super::vendor::{self, Common, Facts, KindFacts, Own, Usual};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
+use crate::llm::files::{IMAGE_BYTES, IMAGES, Known, PDF_BYTES, READS, SEES, Sight};
+
+/// What its models can be given (ollama.com, Vision models, 24 November 2026).
+const SIGHT: Sight = Sight {
+    models: &[
+        Known { name: "llava", input: SEES },
+        Known { name: "vision", input: SEES },
+        Known { name: "-vl", input: SEES },
+        Known { name: "qwen2.5vl", input: SEES },
+        Known { name: "gemma3:270m", input: READS },
+        Known { name: "gemma3:1b", input: READS },
+        Known { name: "gemma3", input: SEES },
+        Known { name: "llama4", input: SEES },
+        Known { name: "minicpm-v", input: SEES },
+        Known { name: "moondream", input: SEES },
+        Known { name: "mistral-small3", input: SEES },
+    ],
+    images: IMAGES,
+    image_bytes: IMAGE_BYTES,
+    image_side: u32::MAX,
+    pdf_bytes: PDF_BYTES,
+};
 
 /// The vendor as the table has it.
 pub(super) const FACTS: Facts = Facts {
@@ -26,13 +48,14 @@ pub(super) const FACTS: Facts = Facts {
     needs_key: false,
     usual_key: None,
     is_spoken_by_others: false,
+    sight: &SIGHT,
     model_prefix: "",
     base_url: "http://localhost:11434",
     model: "qwen3:14b",
     kinds: &[KindFacts { name: "ollama", needs_key: false, usual: Usual::Vendor }],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
-    recorded: |pieces| recorded::read(pieces, reader()),
+    wires: &[Wire { name: "ollama", recorded: |pieces| recorded::read(pieces, reader()) }],
 };
 
 /// What `[llm.ollama]` has besides.
@@ -70,11 +93,9 @@ impl Ollama {
         let url = http::join(section, &common.base_url, &["api", "chat"])?;
         let num_ctx = (own.num_ctx > 0).then_some(own.num_ctx);
         // A call comes whole: while the model writes its arguments nothing is sent, which is no reason to give up.
-        // Where either limit is off there is none.
-        let patience = net.patience;
-        let idle = patience.idle.zip(patience.first_byte).map(|(idle, first_byte)| idle.max(first_byte));
+        let patience = net.patience.with_silence();
         let endpoint = Endpoint::new(net, url, "application/x-ndjson", HeaderMap::new())
-            .with_patience(Patience { idle, ..patience })
+            .with_patience(patience)
             .with_key(section, AUTHORIZATION, "Bearer ", &common.api_key)?;
         Ok(Self { origin, endpoint, num_ctx })
     }

@@ -6,13 +6,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::agent::ports::llm::ChatRequest;
+use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
+use crate::chat::answer_format::AnswerFormat;
+use crate::chat::file::FileRef;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::ModelOrigin;
 use crate::chat::model::Effort;
 use crate::chat::tool::{ToolCall, ToolDef};
 use crate::llm::failure::ErrorField;
 use crate::llm::few::Few;
+use crate::llm::files::{Data, Piece, pieces, returned_by};
+use crate::llm::form;
 use crate::llm::history::{self, Arguments, AssistantTurn, CallResult, Entry};
 use crate::llm::lenient;
 use crate::llm::schema;
@@ -24,6 +28,8 @@ pub(super) struct Request<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
     stream: bool,
     /// Off: a conversation that is too long must be an error, not an answer that has forgotten its tool results.
     truncate: bool,
@@ -31,6 +37,14 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     think: Option<Think>,
     options: Options,
+}
+
+/// The form of the answer. It holds back calls too.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Format<'a> {
+    Json(&'static str),
+    Schema(Cow<'a, Value>),
 }
 
 /// Whether to think, or how much.
@@ -59,6 +73,8 @@ enum Message<'a> {
     },
     User {
         content: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Data<'a>>,
     },
     Assistant {
         content: Cow<'a, str>,
@@ -105,28 +121,70 @@ impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`, with a context window of `num_ctx` tokens.
     pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, num_ctx: Option<u32>) -> Self {
         let mut messages = Vec::new();
-        let system = chat.system.text();
+        // The server holds the model to a form and tells it nothing of it; and to call a tool it forces none.
+        let words = chat.format.map(form::of_answer).or_else(|| form::of_call(chat.must_call));
+        let system = form::system(chat, words.as_deref());
         if !system.trim().is_empty() {
             messages.push(Message::System { content: system });
         }
         for entry in history::entries(chat.messages, origin) {
             match entry {
-                Entry::User(content) => messages.push(Message::User { content }),
+                Entry::User(said) => {
+                    let (mut texts, images) = apart(said.files, chat.files);
+                    if texts.is_empty() || !said.text.trim().is_empty() {
+                        texts.push(said.text);
+                    }
+                    messages.push(Message::User { content: joined(texts), images });
+                }
                 Entry::Assistant(turn) => {
                     messages.push(assistant(&turn));
                     messages.extend(turn.answers.iter().map(result));
+                    // Most templates leave out what stands at a tool's message.
+                    let (mut all, mut made) = (Vec::new(), Vec::new());
+                    for answer in turn.answers.iter().filter(|answer| !answer.files.is_empty()) {
+                        let (texts, images) = apart(answer.files, chat.files);
+                        all.push(returned_by(&answer.call.name, answer.call.id.as_str()).into());
+                        all.extend(texts);
+                        made.extend(images);
+                    }
+                    if !all.is_empty() {
+                        messages.push(Message::User { content: joined(all), images: made });
+                    }
                 }
             }
         }
         Self {
             model: &origin.model,
             messages,
-            tools: chat.tools.iter().filter(|_| chat.may_call).map(|def| tool(def)).collect(),
+            tools: tools(chat),
+            format: chat.format.filter(|_| !form::has_tools(chat)).map(format),
             stream: true,
             truncate: false,
             think: chat.model.effort.map(|effort| think(effort, &origin.model)),
             options: Options { num_ctx, num_predict: chat.model.max_tokens, temperature: chat.model.temperature },
         }
+    }
+}
+
+/// Files as texts and as pictures, which have places of their own here.
+fn apart<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) -> (Vec<Cow<'a, str>>, Vec<Data<'a>>) {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for piece in pieces(files, sent) {
+        match piece {
+            Piece::Image(data) => images.push(data),
+            Piece::Text(text) => texts.push(text),
+            // No model takes one here.
+            Piece::Pdf(name, _) => texts.push(format!("[file {name}: not shown]").into()),
+        }
+    }
+    (texts, images)
+}
+
+/// Texts as one, borrowed where there is one alone.
+fn joined(mut texts: Vec<Cow<'_, str>>) -> Cow<'_, str> {
+    match texts.len() {
+        1 => texts.remove(0),
+        _ => texts.join("\n\n").into(),
     }
 }
 
@@ -163,6 +221,22 @@ fn result<'a>(answer: &CallResult<'a>) -> Message<'a> {
 /// Only the ids that a model gave: older servers give none.
 fn id(id: &ToolCallId) -> Option<&str> {
     (!id.is_minted()).then(|| id.as_str())
+}
+
+/// The tools that may be called: the one that has to be, where it is named.
+fn tools<'a>(chat: &ChatRequest<'a>) -> Vec<Tool<'a>> {
+    let is_wanted = |def: &ToolDef| match chat.must_call {
+        MustCall::This(name) => def.name == name,
+        MustCall::No | MustCall::Any => true,
+    };
+    chat.tools.iter().filter(|def| chat.may_call && is_wanted(def)).map(|def| tool(def)).collect()
+}
+
+fn format(format: &AnswerFormat) -> Format<'_> {
+    match format {
+        AnswerFormat::Object => Format::Json("json"),
+        AnswerFormat::Schema(answer) => Format::Schema(schema::without_references("", &answer.schema).1),
+    }
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {

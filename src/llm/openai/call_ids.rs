@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use crate::chat::message::{Message, ModelOrigin};
+
 const LENGTH: usize = 9;
 
 /// "Expected a string with maximum length 40" is what OpenAI says to others.
@@ -33,6 +35,19 @@ pub(super) struct Known<'a> {
     pub(super) id: &'a str,
     /// Whether the same server and model gave it.
     pub(super) is_ours: bool,
+}
+
+/// The ids of all calls in `messages`, in order, for a model of `origin`.
+pub(super) fn known<'a>(messages: &'a [Message], origin: &ModelOrigin) -> Vec<Known<'a>> {
+    let answers = messages.iter().filter_map(|message| match message {
+        Message::Assistant(answer) => Some(answer),
+        Message::User(_) | Message::ToolResults(_) => None,
+    });
+    let known = answers.flat_map(|answer| {
+        let is_ours = *answer.origin == *origin;
+        answer.calls().map(move |call| Known { id: call.id.as_str(), is_ours })
+    });
+    known.collect()
 }
 
 /// The ids of one request.

@@ -1,5 +1,6 @@
 //! OpenAI's chat completions, <https://platform.openai.com/docs/api-reference/chat>, and the many servers that speak them
-//! with deviations of their own: vLLM, llama.cpp, LM Studio, Groq, Mistral, DeepSeek, xAI, OpenRouter, Azure.
+//! with deviations of their own: vLLM, llama.cpp, LM Studio, Groq, Mistral, DeepSeek, xAI, OpenRouter, Azure. And its
+//! responses, which it wants to be asked for instead: a folder of their own.
 
 mod call_ids;
 mod calls;
@@ -8,6 +9,7 @@ mod config;
 mod fold;
 mod habits;
 mod reasoning;
+mod responses;
 mod usage;
 mod wire;
 
@@ -23,14 +25,38 @@ use secrecy::ExposeSecret;
 use self::config::Config;
 use self::fold::Fold;
 use self::habits::{Habits, Host};
+use self::responses::Responses;
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
-use super::vendor::{self, Common, Facts, KindFacts, Own, Usual};
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::message::ModelOrigin;
+use crate::llm::files::{ALL, IMAGE_BYTES, IMAGES, Known, PDF_BYTES, READS, SEES, Sight};
+
+/// What its models can be given (platform.openai.com, Models, 24 November 2026), and usual ones of servers that speak its wire.
+const SIGHT: Sight = Sight {
+    models: &[
+        Known { name: "gpt-3.5", input: READS },
+        Known { name: "gpt-oss", input: READS },
+        Known { name: "gpt-4o", input: ALL },
+        Known { name: "gpt-4.1", input: ALL },
+        Known { name: "gpt-5", input: ALL },
+        Known { name: "o4-mini", input: ALL },
+        Known { name: "llava", input: SEES },
+        Known { name: "vision", input: SEES },
+        Known { name: "-vl", input: SEES },
+        Known { name: "pixtral", input: SEES },
+        Known { name: "gemma-3", input: SEES },
+        Known { name: "llama-4", input: SEES },
+    ],
+    images: IMAGES,
+    image_bytes: IMAGE_BYTES,
+    image_side: u32::MAX,
+    pdf_bytes: PDF_BYTES,
+};
 
 /// The vendor as the table has it.
 pub(super) const FACTS: Facts = Facts {
@@ -39,6 +65,7 @@ pub(super) const FACTS: Facts = Facts {
     needs_key: false,
     usual_key: Some("OPENAI_API_KEY"),
     is_spoken_by_others: true,
+    sight: &SIGHT,
     model_prefix: "",
     base_url: "https://api.openai.com/v1",
     model: "gpt-5.5-mini",
@@ -51,38 +78,42 @@ pub(super) const FACTS: Facts = Facts {
     ],
     defaults: vendor::defaults::<Config>,
     read: vendor::read::<Config>,
-    recorded: |pieces| recorded::read(pieces, reader()),
+    wires: &[
+        Wire { name: "openai", recorded: |pieces| recorded::read(pieces, reader()) },
+        Wire { name: "responses", recorded: |pieces| recorded::read(pieces, responses::reader()) },
+    ],
 };
 
 impl Own for Config {
     fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
-        Ok(Arc::new(OpenAi::new(setup, common, self)?))
+        let Setup { section, origin, net } = setup;
+        let host = Host::from_url(&http::join(section, &common.base_url, &[])?);
+        let habits = Habits::new(section, self, host)?;
+        let (header, prefix) = match host {
+            Host::Azure => (HeaderName::from_static("api-key"), ""),
+            Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::DeepSeek | Host::Other => {
+                (AUTHORIZATION, "Bearer ")
+            }
+        };
+        let patience = net.patience;
+        let path: &[&str] = if habits.wants_responses { &["responses"] } else { &["chat", "completions"] };
+        let url = http::join(section, &common.base_url, path)?;
+        let headers = extra_headers(section, common, self, &header)?;
+        let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
+        let endpoint = endpoint.with_key(section, header, prefix, &common.api_key)?;
+        Ok(match habits.wants_responses {
+            // While its model thinks and tells nothing of it, it is silent.
+            true => Arc::new(Responses::new(origin, endpoint.with_patience(patience.with_silence()), habits)),
+            false => Arc::new(OpenAi { origin, endpoint, habits }),
+        })
     }
 }
 
-/// OpenAI, or what speaks its API.
+/// OpenAI, or what speaks its API, asked for chat completions.
 struct OpenAi {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
     habits: Habits,
-}
-
-impl OpenAi {
-    /// The provider of one model.
-    fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
-        let Setup { section, origin, net } = setup;
-        let url = http::join(section, &common.base_url, &["chat", "completions"])?;
-        let host = Host::from_url(&url);
-        let (header, prefix) = match host {
-            Host::Azure => (HeaderName::from_static("api-key"), ""),
-            Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::Other => (AUTHORIZATION, "Bearer "),
-        };
-        let headers = extra_headers(section, common, own, &header)?;
-        let habits = Habits::new(section, own, host)?;
-        let endpoint = Endpoint::new(net, url, "text/event-stream", headers);
-        let endpoint = endpoint.with_key(section, header, prefix, &common.api_key)?;
-        Ok(Self { origin, endpoint, habits })
-    }
 }
 
 /// The configured headers. They may not repeat what the request sets itself, nor set its length.

@@ -3,22 +3,21 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde::ser::{Error as _, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::call_ids::{CallIds, Known};
-use super::habits::Habits;
+use super::call_ids::{CallIds, known};
+use super::habits::{Bind, Habits};
 use super::reasoning::{Echo, Mark};
-use crate::agent::ports::llm::ChatRequest;
-use crate::chat::message::{self, AssistantPart, ModelOrigin, Replay};
+use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
+use crate::chat::answer_format::AnswerFormat;
+use crate::chat::file::FileRef;
+use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::{ToolCall, ToolDef};
-use crate::llm::history::{self, Arguments, AssistantTurn, CallResult, Entry};
+use crate::llm::files::{DataUrl, Piece, pieces, returned_by};
+use crate::llm::form;
+use crate::llm::history::{self, Arguments, AssistantTurn, Entry, FILES_FOLLOW, NO_ANSWER};
 use crate::llm::schema;
-
-/// Stands between tool results and the user's next message when a run failed in between: some servers and many chat
-/// templates refuse a user right after a tool.
-const NO_ANSWER: &str = "[No answer was given.]";
 
 /// The body of `POST …/chat/completions`.
 #[derive(Debug, Serialize)]
@@ -27,6 +26,10 @@ pub(super) struct Request<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -42,6 +45,42 @@ pub(super) struct Request<'a> {
     extra: &'a Map<String, Value>,
 }
 
+/// Which tool has to be called; without a word about it the model decides.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ToolChoice<'a> {
+    Any(&'static str),
+    This(NamedTool<'a>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct NamedTool<'a> {
+    function: ToolName<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ToolName<'a> {
+    name: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'a> },
+}
+
+#[derive(Debug, Serialize)]
+struct JsonSchema<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    schema: &'a Value,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+}
+
 #[derive(Debug, Serialize)]
 struct StreamOptions {
     include_usage: bool,
@@ -54,7 +93,7 @@ enum Message<'a> {
         content: String,
     },
     User {
-        content: Cow<'a, str>,
+        content: Content<'a>,
     },
     Assistant {
         /// Null, never empty, beside calls.
@@ -70,6 +109,57 @@ enum Message<'a> {
     },
 }
 
+/// A text; or parts, where there are files.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+impl<'a> Content<'a> {
+    /// These parts. Where all of them are text they are one: many servers of models that read nothing else take no parts.
+    fn of(parts: Vec<Part<'a>>) -> Self {
+        if !parts.iter().all(|part| matches!(part, Part::Text { .. })) {
+            return Self::Parts(parts);
+        }
+        let texts = parts.into_iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text),
+            Part::ImageUrl { .. } | Part::File { .. } => None,
+        });
+        Self::Text(texts.reduce(|before, text| Cow::Owned(before.into_owned() + "\n\n" + &text)).unwrap_or_default())
+    }
+
+    /// Adds these behind what is there.
+    fn append(&mut self, more: Vec<Part<'a>>) {
+        let mut parts = match std::mem::replace(self, Self::Parts(Vec::new())) {
+            Self::Text(text) => vec![Part::Text { text }],
+            Self::Parts(parts) => parts,
+        };
+        parts.extend(more);
+        *self = Self::of(parts);
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: InputFile<'a> },
+}
+
+#[derive(Debug, Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct InputFile<'a> {
+    filename: &'a str,
+    file_data: DataUrl<'a>,
+}
+
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "function")]
 struct Call<'a> {
@@ -82,7 +172,7 @@ struct Call<'a> {
 #[derive(Debug, Serialize)]
 struct Function<'a> {
     name: &'a str,
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "history::as_text")]
     arguments: Arguments<'a>,
 }
 
@@ -99,10 +189,6 @@ struct ToolFunction<'a> {
     parameters: Cow<'a, Value>,
 }
 
-fn as_text<S: Serializer>(arguments: &Arguments<'_>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&serde_json::to_string(arguments).map_err(S::Error::custom)?)
-}
-
 impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`.
     pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, habits: &'a Habits) -> Self {
@@ -116,24 +202,56 @@ impl<'a> Request<'a> {
             true if entries.iter().any(wants_content) => Echoing::Everywhere,
             true => Echoing::WhereItWas,
         };
-        let ids = CallIds::new(habits.call_ids, &calls(chat.messages, origin).collect::<Vec<_>>());
+        let ids = CallIds::new(habits.call_ids, &known(chat.messages, origin));
         let mut messages = Vec::with_capacity(entries.len() + 1);
-        let system = chat.system.text();
+        let (response_format, words) = format(chat, habits);
+        let (tool_choice, call_words) = match habits.forces_calls {
+            true => (tool_choice(chat.must_call), None),
+            false => (None, form::of_call(chat.must_call)),
+        };
+        let system = form::system(chat, words.or(call_words).as_deref());
         if !system.trim().is_empty() {
             messages.push(Message::System { content: system });
         }
         for entry in entries {
             match entry {
-                Entry::User(content) => {
+                Entry::User(said) => {
                     if matches!(messages.last(), Some(Message::Tool { .. })) {
                         let (content, echo) = (Some(NO_ANSWER.into()), echoing.without_origin());
                         messages.push(Message::Assistant { content, echo, tool_calls: Vec::new() });
                     }
-                    messages.push(Message::User { content });
+                    let mut parts = parts(said.files, chat.files);
+                    if parts.is_empty() || !said.text.trim().is_empty() {
+                        parts.push(Part::Text { text: said.text });
+                    }
+                    match messages.last_mut() {
+                        // Behind what tools have returned.
+                        Some(Message::User { content }) => content.append(parts),
+                        _ => messages.push(Message::User { content: Content::of(parts) }),
+                    }
                 }
                 Entry::Assistant(turn) => {
                     messages.push(assistant(&turn, &ids, echoing));
-                    messages.extend(turn.answers.iter().map(|answer| result(answer, &ids)));
+                    // Results are text alone here, so pictures and documents stand behind them.
+                    let mut made = Vec::new();
+                    for answer in &turn.answers {
+                        let tool_call_id = ids.id_for(answer.call.id.as_str());
+                        let mut content = answer.text();
+                        match Content::of(parts(answer.files, chat.files)) {
+                            Content::Text(text) if text.is_empty() => {}
+                            Content::Text(text) => content = format!("{content}\n\n{text}").into(),
+                            Content::Parts(parts) => {
+                                made.push(Part::Text { text: returned_by(&answer.call.name, &tool_call_id).into() });
+                                made.extend(parts);
+                            }
+                        }
+                        messages.push(Message::Tool { tool_call_id, content });
+                    }
+                    if !made.is_empty() {
+                        let (content, echo) = (Some(FILES_FOLLOW.into()), echoing.without_origin());
+                        messages.push(Message::Assistant { content, echo, tool_calls: Vec::new() });
+                        messages.push(Message::User { content: Content::of(made) });
+                    }
                 }
             }
         }
@@ -142,6 +260,8 @@ impl<'a> Request<'a> {
             model: &origin.model,
             messages,
             tools: chat.tools.iter().filter(|_| chat.may_call).map(|def| tool(def)).collect(),
+            tool_choice,
+            response_format,
             stream: true,
             stream_options: habits.stream_options.then_some(StreamOptions { include_usage: true }),
             max_tokens: limit.filter(|_| !habits.max_completion_tokens),
@@ -153,16 +273,29 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The ids of all calls, in order.
-fn calls<'a>(messages: &'a [message::Message], origin: &'a ModelOrigin) -> impl Iterator<Item = Known<'a>> {
-    let answers = messages.iter().filter_map(|message| match message {
-        message::Message::Assistant(answer) => Some(answer),
-        message::Message::User(_) | message::Message::ToolResults(_) => None,
-    });
-    answers.flat_map(move |answer| {
-        let is_ours = *answer.origin == *origin;
-        answer.calls().map(move |call| Known { id: call.id.as_str(), is_ours })
-    })
+/// The form of the answer as the server is told, and what its model has to be told besides. A server that holds its model to
+/// a form holds back the calls too, if it is not one of the few that tell these apart.
+fn format<'a>(chat: &ChatRequest<'a>, habits: &Habits) -> (Option<ResponseFormat<'a>>, Option<String>) {
+    let Some(format) = chat.format else { return (None, None) };
+    let words = || Some(form::of_answer(format));
+    match (habits.bind(form::has_tools(chat)), format) {
+        (Bind::Nothing, _) => (None, words()),
+        // It must be said in words too, or is refused.
+        (Bind::Object, _) | (Bind::Schema, AnswerFormat::Object) => (Some(ResponseFormat::JsonObject), words()),
+        (Bind::Schema, AnswerFormat::Schema(answer)) => {
+            let (name, description) = (answer.name.as_str(), answer.description.as_deref());
+            let json_schema = JsonSchema { name, description, schema: &answer.schema, strict: form::is_strict(format) };
+            (Some(ResponseFormat::JsonSchema { json_schema }), None)
+        }
+    }
+}
+
+fn tool_choice(must_call: MustCall<'_>) -> Option<ToolChoice<'_>> {
+    match must_call {
+        MustCall::No => None,
+        MustCall::Any => Some(ToolChoice::Any("required")),
+        MustCall::This(name) => Some(ToolChoice::This(NamedTool { function: ToolName { name } })),
+    }
 }
 
 /// Which messages of the assistant say their reasoning again.
@@ -211,8 +344,14 @@ fn call<'a>(call: &'a ToolCall, ids: &CallIds<'a>, replay: Option<&'a Replay>) -
     Call { id: ids.id_for(call.id.as_str()), function, extra_content: replay.map(Replay::raw) }
 }
 
-fn result<'a>(answer: &CallResult<'a>, ids: &CallIds<'a>) -> Message<'a> {
-    Message::Tool { tool_call_id: ids.id_for(answer.call.id.as_str()), content: answer.text() }
+/// Files as parts of a user's message.
+fn parts<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) -> Vec<Part<'a>> {
+    let part = |piece| match piece {
+        Piece::Image(data) => Part::ImageUrl { image_url: ImageUrl { url: DataUrl(data) } },
+        Piece::Pdf(filename, data) => Part::File { file: InputFile { filename, file_data: DataUrl(data) } },
+        Piece::Text(text) => Part::Text { text },
+    };
+    pieces(files, sent).into_iter().map(part).collect()
 }
 
 fn tool(tool: &ToolDef) -> Tool<'_> {

@@ -11,6 +11,7 @@
 //! **Invariant:** pure and bounded. Whatever the schema is, the result is an object schema of bounded size. A schema that
 //! a vendor takes as it is costs one walk and no copy.
 
+mod closed;
 mod lists;
 mod merge;
 mod refs;
@@ -22,6 +23,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::closed::{closed, is_strict};
 use self::rewrite::{Rewriter, Subset};
 
 /// 64 levels of JSON: real schemas have a dozen.

@@ -67,10 +67,12 @@ impl LiveModels {
             changing: Mutex::default(),
         };
         let state = live.state.load_full();
-        match live.connected(&live.base, &state) {
-            Ok(models) => live.router.put(models),
-            Err(mistakes) => tracing::error!(mistakes = mistakes.join("; "), "models that were kept cannot be used"),
+        let models = live.connected(&live.base, &state);
+        for (provider, reason) in models.unusable() {
+            tracing::error!(gen_ai.provider.name = provider, reason, "a provider that was kept cannot be asked");
         }
+        live.state.store(Arc::new(state.with_unusable(models.unusable())));
+        live.router.put(models);
         Arc::new(live)
     }
 
@@ -94,8 +96,17 @@ impl LiveModels {
         if !Arc::ptr_eq(before, &now.settings) {
             return Err(NotTaken::Changed);
         }
-        let next = Arc::new(now.changed(after, &self.base).map_err(NotTaken::Mistakes)?);
-        let models = self.connected(&now, &next).map_err(NotTaken::Mistakes)?;
+        let next = now.changed(after, &self.base).map_err(NotTaken::Mistakes)?;
+        let models = self.connected(&now, &next);
+        // What is not touched may stay as broken as it is, and what has no address yet is only unfinished.
+        let (changed, unusable) = (next.differing(&now), models.unusable());
+        let is_new = |provider: &String| changed.contains(provider) && next.has_address(provider);
+        let mistakes = unusable.iter().filter(|(provider, _)| is_new(provider));
+        let mistakes: Vec<String> = mistakes.map(|(_, reason)| reason.clone()).collect();
+        if !mistakes.is_empty() {
+            return Err(NotTaken::Mistakes(mistakes));
+        }
+        let next = Arc::new(next.with_unusable(unusable));
         let Some(file) = self.file.clone() else {
             tracing::error!("there is no file that could keep the settings of models");
             return Err(NotTaken::NotKept);
@@ -110,12 +121,10 @@ impl LiveModels {
         Ok(())
     }
 
-    fn connected(&self, before: &State, after: &State) -> Result<super::router::Models, Vec<String>> {
+    fn connected(&self, before: &State, after: &State) -> super::router::Models {
         let config = after.config(&self.configured);
         let (origins, changed) = (after.origins(), after.differing(before));
-        self.router
-            .renewed(&config, &origins, &changed)
-            .map_err(|(provider, error)| vec![format!("providers.{provider}: {}", Causes(&error))])
+        self.router.renewed(&config, &origins, &changed, &after.wrong(&self.base))
     }
 }
 

@@ -9,7 +9,7 @@ use url::Url;
 use super::Kind;
 use super::kept::{self, Kept};
 use crate::agent::ports::models::{ChosenModel, Key, ModelSettings, Provider, Workload, WorkloadKind};
-use crate::bounded::address::is_link_local;
+use crate::bounded::address::is_metadata_host;
 use crate::chat::message::ModelOrigin;
 use crate::llm::config::{LlmConfig, NO_MODEL};
 use crate::llm::{DEMO, Vendor, VendorConfig};
@@ -64,13 +64,14 @@ impl State {
             workloads.insert(name, workload);
         }
         let default = default.filter(|_| defaults.first().is_some_and(|origin| origin.provider != NO_MODEL));
-        Self::made(providers.collect(), workloads, default)
+        Self::made(providers.collect(), workloads, default, BTreeMap::new())
     }
 
     /// This with what was kept.
     pub(super) fn with(&self, Kept { providers, workloads }: Kept) -> Self {
         let providers = Kept::applied(self.providers.clone(), providers);
-        Self::made(providers, Kept::applied(self.workloads.clone(), workloads), self.default.clone())
+        let workloads = Kept::applied(self.workloads.clone(), workloads);
+        Self::made(providers, workloads, self.default.clone(), BTreeMap::new())
     }
 
     /// What is to be kept of `now`, where this is what the configuration says.
@@ -114,7 +115,7 @@ impl State {
             workloads.insert(name, kept::Workload { provider, model, is_for_embeddings, options });
         }
         match mistakes.is_empty() {
-            true => Ok(Self::made(providers, workloads, base.default.clone())),
+            true => Ok(Self::made(providers, workloads, base.default.clone(), BTreeMap::new())),
             false => Err(mistakes),
         }
     }
@@ -123,6 +124,7 @@ impl State {
         providers: BTreeMap<String, kept::Provider>,
         workloads: BTreeMap<String, kept::Workload>,
         default: Option<String>,
+        unusable: BTreeMap<String, String>,
     ) -> Self {
         let shown = providers.iter().map(|(name, provider)| {
             let kept::Provider { kind, base_url, key, options } = provider.clone();
@@ -134,6 +136,7 @@ impl State {
             workloads: workloads.iter().map(|(name, workload)| (name.clone(), shown_workload(workload))).collect(),
             default: None,
             kinds: Kind::all().map(Kind::shown).collect(),
+            unusable,
         };
         let chat = workloads.iter().filter(|(_, workload)| !workload.is_for_embeddings).map(|(name, _)| name);
         let own = default.as_ref().filter(|name| workloads.contains_key(*name));
@@ -161,6 +164,32 @@ impl State {
             self.providers.get(&workload.provider).is_some_and(|provider| provider.kind != DEMO)
         };
         self.workloads.values().filter(of_vendors).filter_map(origin).collect()
+    }
+
+    /// The providers with mistakes that `base` has not, each with what is wrong: a file may have been kept by another version,
+    /// or edited.
+    pub(super) fn wrong(&self, base: &Self) -> BTreeMap<String, String> {
+        let others = self.providers.iter().filter(|(name, provider)| base.providers.get(*name) != Some(provider));
+        let mut wrong = BTreeMap::new();
+        for (name, provider) in others {
+            let mut mistakes = Vec::new();
+            check_provider(name, provider, &mut mistakes);
+            if !mistakes.is_empty() {
+                wrong.insert(name.clone(), mistakes.join("; "));
+            }
+        }
+        wrong
+    }
+
+    /// Whether a provider says where it is.
+    pub(super) fn has_address(&self, provider: &str) -> bool {
+        self.providers.get(provider).is_some_and(|provider| !provider.base_url.is_empty())
+    }
+
+    /// The same, of which these providers cannot be asked.
+    pub(super) fn with_unusable(&self, unusable: BTreeMap<String, String>) -> Self {
+        let Self { providers, workloads, default, .. } = self;
+        Self::made(providers.clone(), workloads.clone(), default.clone(), unusable)
     }
 
     /// The providers that are not as in `before`.
@@ -265,7 +294,7 @@ fn check_url(text: &str) -> Result<(), &'static str> {
             Err("must not hold a user or password")
         }
         "http" | "https" if url.fragment().is_some() => Err("must not have a fragment"),
-        "http" | "https" if is_link_local(&url) => Err("is a link-local address, where there are no models"),
+        "http" | "https" if is_metadata_host(&url) => Err("is a link-local address, where there are no models"),
         "http" | "https" => Ok(()),
         _ => Err("must begin with http:// or https://"),
     }

@@ -71,6 +71,7 @@ metrics! {
     RUN_SECONDS = "switchboard_run_seconds", Kind::Histogram(LONG), Seconds, "From a run's request to its end";
     RUN_FIRST_EVENT_SECONDS = "switchboard_run_first_event_seconds", Kind::Histogram(LONG), Seconds,
         "From a run's request to its first text or call";
+    FEEDBACK = "switchboard_feedback_total", Kind::Counter, Count, "Feedback on answers, by score";
     TURNS = "switchboard_turns_total", Kind::Counter, Count, "Turns of runs";
 
     MODEL_CALLS = "switchboard_model_calls_total", Kind::Counter, Count, "Calls of models by outcome, tries included";
@@ -87,6 +88,13 @@ metrics! {
 
     TOOL_CALLS = "switchboard_tool_calls_total", Kind::Counter, Count, "Calls of tools by outcome";
     TOOL_CALL_SECONDS = "switchboard_tool_call_seconds", Kind::Histogram(SHORT), Seconds, "How long tools took";
+
+    DIRECTIVES = "switchboard_directives_total", Kind::Counter, Count, "Transitions of directives, by the state behind them";
+    DIRECTIVE_WAIT_SECONDS = "switchboard_directive_wait_seconds", Kind::Histogram(LONG), Seconds,
+        "From when a directive was due until it was taken";
+    DELIVERIES = "switchboard_deliveries_total", Kind::Counter, Count, "Attempts to deliver a signal, by outcome";
+    DELIVERY_WAIT_SECONDS = "switchboard_delivery_wait_seconds", Kind::Histogram(LONG), Seconds,
+        "From when a signal was written until its delivery was taken for the first time";
 
     MEMORY_RESERVED = "switchboard_memory_reserved_bytes", Kind::Gauge, Bytes,
         "Memory reserved for what others send, by what it is for";

@@ -1,7 +1,7 @@
 //! Every metric as a function whose arguments are its labels and values. They go to the recorder that the process has
 //! installed, and without one, or before it, nowhere.
 //!
-//! **Invariant:** labels are closed sets (`labels`), or names out of the configuration: routes, models, tools. Tenants and
+//! **Invariant:** labels are closed sets (`labels`), or names out of the configuration: routes, models, tools, directives, subscribers. Tenants and
 //! users are never labels; what each of them used is in the store. **Invariant:** nothing happens per chunk: a stream is
 //! counted when it has ended.
 
@@ -70,6 +70,13 @@ pub fn turn() {
     }
 }
 
+/// A user has said what an answer is worth.
+pub fn feedback_given(score: &'static str) {
+    if is_on() {
+        counter!(list::FEEDBACK, "score" => score).increment(1);
+    }
+}
+
 /// A model is called once more.
 pub fn model_retried(provider: &str, model: &str) {
     if is_on() {
@@ -96,6 +103,34 @@ pub fn breaker(provider: &str, model: &str, state: BreakerState) {
 pub fn cost(provider: &str, model: &str, usd: f64) {
     if is_on() {
         histogram!(list::COST, "provider" => provider.to_owned(), "model" => model.to_owned()).record(usd);
+    }
+}
+
+/// A directive of that name, which is out of the configuration, has come to that state.
+pub fn directive(name: &str, status: &'static str) {
+    if is_on() {
+        counter!(list::DIRECTIVES, "directive" => name.to_owned(), "status" => status).increment(1);
+    }
+}
+
+/// A directive that was due was taken after so long.
+pub fn directive_waited(waited: Duration) {
+    if is_on() {
+        histogram!(list::DIRECTIVE_WAIT_SECONDS).record(waited);
+    }
+}
+
+/// An attempt to deliver a signal to a subscriber of the configuration has ended.
+pub fn delivery(subscriber: &str, outcome: &'static str) {
+    if is_on() {
+        counter!(list::DELIVERIES, "subscriber" => subscriber.to_owned(), "outcome" => outcome).increment(1);
+    }
+}
+
+/// A delivery was taken for the first time so long after its signal.
+pub fn delivery_waited(subscriber: &str, waited: Duration) {
+    if is_on() {
+        histogram!(list::DELIVERY_WAIT_SECONDS, "subscriber" => subscriber.to_owned()).record(waited);
     }
 }
 

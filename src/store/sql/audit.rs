@@ -5,6 +5,7 @@
 //! other, no two processes give the same number, and a line that is committed is chained within a beat or two.
 
 use async_trait::async_trait;
+use serde_json::{Map, Value, json};
 
 use super::SqlStore;
 use crate::agent::ports::audit::{AuditRecord, AuditStore, Chain, digest_of};
@@ -117,7 +118,7 @@ fn number(column: i64) -> u64 {
 impl SqlStore {
     async fn try_note(&self, chain: &str, fact: Fact<'_>) -> Result<(), Fault> {
         let mut batch = Batch::default();
-        write(&mut batch, &storable(chain), &AuditId::fresh().to_string(), fact);
+        write(&mut batch, vec![NewLine::new(&storable(chain), &AuditId::fresh().to_string(), fact)]);
         batch.commit(self.database.write(Reach::All).await?).await?;
         Ok(())
     }
@@ -174,18 +175,21 @@ impl SqlStore {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut batch, mut sealed) = (Batch::default(), Vec::with_capacity(rows.len()));
+        let (mut batch, mut sealed, mut seals) = (Batch::default(), Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
             seq = seq.saturating_add(1);
             let entry = row.entry;
             let mut line = AuditLine { seq: number(seq), previous: previous.clone(), ..row.into_line() };
             line.digest = digest_of(&line);
-            let seal =
-                batch.say("UPDATE audit SET seq = $2, previous = $3, digest = $4 WHERE entry = $1 AND seq IS NULL");
-            seal.bind((entry, seq, previous, &line.digest));
+            seals.push(json!({"entry": entry, "seq": seq, "previous": previous, "digest": line.digest}));
             previous = line.digest.clone();
             sealed.push(line);
         }
+        let seal = batch.say(
+            "UPDATE audit SET seq = n.seq, previous = n.previous, digest = n.digest
+             FROM @sealed($1) WHERE audit.entry = n.entry AND audit.seq IS NULL",
+        );
+        seal.bind(Value::from(seals).to_string());
         let end = batch.say("UPDATE audit_chains SET seq = $2, digest = $3 WHERE chain = $1");
         end.bind((chain, seq, previous));
         batch.commit(transaction).await?;
@@ -226,26 +230,63 @@ impl SqlStore {
 
 /// Adds a line to the chain of the owner's tenant.
 pub(super) fn tell(batch: &mut Batch, scope: &Scope, fact: Fact<'_>) {
-    write(batch, &chain_of(scope.tenant()), &AuditId::fresh().to_string(), fact);
+    write(batch, vec![line(scope, fact)]);
 }
 
 /// The outcome of a run's write; once, however often its commit is repeated.
 pub(super) fn tell_ended(batch: &mut Batch, scope: &Scope, (run, call_key): (RunId, &str), fact: Fact<'_>) {
     let id = format!("ended:{run}:{call_key}");
-    write(batch, &chain_of(scope.tenant()), &id, fact);
+    write(batch, vec![NewLine::new(&chain_of(scope.tenant()), &id, fact)]);
 }
 
-/// Adds a line to `chain`, which is named as it is stored.
-fn write(batch: &mut Batch, chain: &str, id: &str, fact: Fact<'_>) {
-    let Fact { act, actor, user, conversation, run, call, tool, subject, arguments, outcome, reason, count } = fact;
+/// Adds lines, in their order.
+pub(super) fn write(batch: &mut Batch, lines: Vec<NewLine>) {
+    if lines.is_empty() {
+        return;
+    }
+    let numbered = (0_u64..).zip(lines).map(|(nth, NewLine(mut line))| {
+        line.insert("nth".to_owned(), Value::from(nth));
+        Value::Object(line)
+    });
     let insert = batch.say(
         "INSERT INTO audit (id, chain, at, act, actor, on_behalf_of, conversation, run, call, tool, subject, arguments,
              outcome, reason, times)
-         VALUES ($1, $2, @now, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING",
+         SELECT n.id, n.chain, @now, n.act, n.actor, n.on_behalf_of, n.conversation, n.run, n.call, n.tool, n.subject,
+             n.arguments, n.outcome, n.reason, n.times
+         FROM @lines($1) WHERE TRUE ORDER BY n.nth ON CONFLICT (id) DO NOTHING",
     );
-    let text = |text: &str| storable(&text[..text.floor_char_boundary(TEXT_BYTES)]).into_owned();
-    let insert = insert.bind((id, chain, act.name(), text(actor), text(user)));
-    let insert = insert.bind((conversation, run.map(|run| run.to_string()), call.map(text), tool.map(text)));
-    let insert = insert.bind((subject.as_deref().map(text), arguments, outcome));
-    insert.bind((reason.as_deref().map(text), column(count)));
+    insert.bind(numbered.collect::<Value>().to_string());
+}
+
+/// A new line, as `@lines` reads it.
+pub(super) struct NewLine(Map<String, Value>);
+
+/// The line of an act in the chain of the owner's tenant.
+pub(super) fn line(scope: &Scope, fact: Fact<'_>) -> NewLine {
+    NewLine::new(&chain_of(scope.tenant()), &AuditId::fresh().to_string(), fact)
+}
+
+impl NewLine {
+    /// In `chain`, which is named as it is stored.
+    fn new(chain: &str, id: &str, fact: Fact<'_>) -> Self {
+        let Fact { act, actor, user, conversation, run, call, tool, subject, arguments, outcome, reason, count } = fact;
+        let text = |text: &str| Value::from(storable(&text[..text.floor_char_boundary(TEXT_BYTES)]));
+        let columns = [
+            ("id", Value::from(id)),
+            ("chain", Value::from(chain)),
+            ("act", Value::from(act.name())),
+            ("actor", text(actor)),
+            ("on_behalf_of", text(user)),
+            ("conversation", Value::from(conversation)),
+            ("run", Value::from(run.map(|run| run.to_string()))),
+            ("call", Value::from(call.map(text))),
+            ("tool", Value::from(tool.map(text))),
+            ("subject", Value::from(subject.as_deref().map(text))),
+            ("arguments", Value::from(arguments)),
+            ("outcome", Value::from(outcome)),
+            ("reason", Value::from(reason.as_deref().map(text))),
+            ("times", Value::from(column(count))),
+        ];
+        Self(columns.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
 }

@@ -1,6 +1,7 @@
 //! Deliveries in SQL: taken under a lease, and ended by who holds them.
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 
 use super::SqlStore;
 use super::pages::page;
@@ -14,7 +15,7 @@ use crate::chat::caller::Owner;
 use crate::chat::ids::{DeliveryId, SignalId};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{Reach, Scope};
+use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
 
 /// Signals that one tidying removes.
@@ -131,27 +132,44 @@ impl SqlStore {
     }
 
     async fn try_settle_deliveries(&self, ended: &[EndedDelivery]) -> Result<(), Fault> {
-        // In the order in which others take them.
-        let mut ended: Vec<&EndedDelivery> = ended.iter().collect();
-        ended.sort_by_key(|one| one.id.to_string());
-        let mut batch = Batch::default();
-        for EndedDelivery { id, token, outcome } in ended {
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<String> = ended.iter().map(|one| one.id.to_string()).collect();
+        let ids = serde_json::to_string(&ids).map_err(RecordError::json("list"))?;
+        let outcomes = ended.iter().map(|EndedDelivery { id, token, outcome }| {
             let (state, status, error, in_ms) = match outcome {
                 Delivered::Yes(status) => (DeliveryStatus::Delivered, Some(*status), None, 0),
                 Delivered::Later { status, error, in_ms } => (DeliveryStatus::Pending, *status, Some(error), *in_ms),
                 Delivered::Dead { status, error } => (DeliveryStatus::Dead, *status, Some(error), 0),
             };
-            let error = error.map(|error| error[..error.floor_char_boundary(ERROR_BYTES)].to_owned());
-            batch
-                .say(
-                    "UPDATE deliveries SET status = $3, attempts = attempts + 1, last_status = $4, last_error = $5,
-                         lease_until = NULL, due_at = @now + $6,
-                         delivered_at = CASE WHEN $3 = 'delivered' THEN @now ELSE NULL END
-                     WHERE id = $1 AND token = $2 AND status = 'pending'",
-                )
-                .bind((id.to_string(), *token, state.name(), status.map(i64::from), error, in_ms));
-        }
-        batch.commit(self.database.write(Reach::All).await?).await?;
+            let error = error.map(|error| storable(&error[..error.floor_char_boundary(ERROR_BYTES)]));
+            json!({
+                "id": id.to_string(),
+                "token": token,
+                "state": state.name(),
+                "status": status,
+                "error": error,
+                "in_ms": in_ms,
+            })
+        });
+        let mut transaction = self.database.write(Reach::All).await?;
+        // Held in one order, whoever else ends some of them.
+        query("SELECT id FROM deliveries WHERE id @one_of($1) ORDER BY id @for_update")
+            .bind(ids)
+            .execute(&mut transaction)
+            .await?;
+        let mut batch = Batch::default();
+        batch
+            .say(
+                "UPDATE deliveries SET status = n.state, attempts = deliveries.attempts + 1, last_status = n.status,
+                     last_error = n.error, lease_until = NULL, due_at = @now + n.in_ms,
+                     delivered_at = CASE WHEN n.state = 'delivered' THEN @now ELSE NULL END
+                 FROM @delivered($1)
+                 WHERE deliveries.id = n.id AND deliveries.token = n.token AND deliveries.status = 'pending'",
+            )
+            .bind(outcomes.collect::<Value>().to_string());
+        batch.commit(transaction).await?;
         Ok(())
     }
 

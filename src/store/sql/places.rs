@@ -141,7 +141,7 @@ impl SqlStore {
         let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
         if let Some(title) = &changes.title {
             let of_used = query(
-                "UPDATE conversations SET title = $1, updated_at = @greatest(updated_at, $2)
+                "UPDATE conversations SET title = $1, title_indexed = 0, updated_at = @greatest(updated_at, $2)
                  WHERE tenant = $3 AND user_id = $4 AND id = $5",
             );
             let of_used = of_used.bind((storable(title), self.clock.now_ms(), scope, id.as_str()));
@@ -154,6 +154,16 @@ impl SqlStore {
                 .execute(&mut transaction)
                 .await?;
             }
+        }
+        if changes.pinned.is_some() || changes.archived.is_some() {
+            // Not a change by which it goes up in its list.
+            query(
+                "UPDATE conversations SET pinned = COALESCE($1, pinned), archived = COALESCE($2, archived)
+                 WHERE tenant = $3 AND user_id = $4 AND id = $5",
+            )
+            .bind((changes.pinned.map(i64::from), changes.archived.map(i64::from), scope, id.as_str()))
+            .execute(&mut transaction)
+            .await?;
         }
         if changes.context_type.is_some() || !changes.place.is_empty() {
             // What was said and asked is of the place that is left.

@@ -4,7 +4,9 @@
 use async_trait::async_trait;
 
 use super::SqlStore;
-use crate::agent::ports::conversations::{ExportAt, ExportError, ExportPart, ExportStore, PageError};
+use crate::agent::ports::conversations::{
+    ExportAt, ExportError, ExportPart, ExportStore, PageError, TranscriptAt, TranscriptPart,
+};
 use crate::agent::ports::quotas::{OverQuota, Quotas, Whose};
 use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
@@ -29,6 +31,16 @@ impl ExportStore for SqlStore {
         held: &mut Reservation,
     ) -> Result<Option<ExportPart>, PageError> {
         attempt("export a conversation", self.try_export(&owner.into(), id, at, held)).await
+    }
+
+    async fn transcript(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        at: Option<TranscriptAt>,
+        held: &mut Reservation,
+    ) -> Result<Option<TranscriptPart>, PageError> {
+        attempt("read a transcript", self.try_transcript(&owner.into(), id, at, held)).await
     }
 }
 

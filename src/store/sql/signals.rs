@@ -115,8 +115,8 @@ impl SqlStore {
             return Err(Undone::Refused(EmitError::Secret(name)));
         }
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
-        let mut numbers = Numbers::default();
-        numbers.hold(&mut transaction, scope).await?;
+        let mut signals = NewSignals::default();
+        signals.hold(&mut transaction, scope).await?;
         if let Some(key) = &fact.dedupe_key {
             let known: Option<SignalRow> = query(concat!(
                 "SELECT ",
@@ -131,8 +131,8 @@ impl SqlStore {
             }
         }
         let mut batch = Batch::default();
-        let id = tell(&mut batch, &self.subscriptions, &mut numbers, scope, &fact)?;
-        numbers.keep(&mut batch);
+        let id = signals.tell(&self.subscriptions, scope, &fact)?;
+        signals.keep(&mut batch)?;
         batch.run(&mut transaction).await?;
         let row: SignalRow =
             query(concat!("SELECT ", signal_columns!(), " FROM signals s WHERE s.tenant = $1 AND s.id = $2"))
@@ -260,17 +260,50 @@ fn range(pattern: Option<&NamePattern>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The numbers that a transaction gives to signals, of tenants whose numbers it holds: who else writes one waits until it ends.
-#[derive(Debug, Default)]
-pub(super) struct Numbers(BTreeMap<String, i64>);
+/// The signals that a transaction writes, and the numbers of the tenants that it holds for them: who else writes one there waits
+/// until it ends.
+#[derive(Default)]
+pub(super) struct NewSignals {
+    numbers: BTreeMap<String, i64>,
+    signals: Vec<NewRow>,
+    deliveries: Vec<NewDelivery>,
+}
 
-impl Numbers {
-    /// Holds those of the tenant. Whoever needs those of several holds them in the order of their names.
+/// A new signal, as `@signals` reads it.
+#[derive(Serialize)]
+struct NewRow {
+    id: String,
+    tenant: String,
+    seq: i64,
+    name: String,
+    dedupe_key: Option<String>,
+    actor: Option<String>,
+    subject_type: Option<String>,
+    subject_id: Option<String>,
+    correlation: Option<String>,
+    causation: Option<String>,
+    source: &'static str,
+    occurred_at: Option<i64>,
+    /// As it is kept: JSON in a text.
+    body: String,
+}
+
+/// A new delivery, as `@hearers` reads it.
+#[derive(Serialize)]
+struct NewDelivery {
+    id: String,
+    tenant: String,
+    signal: String,
+    subscriber: String,
+}
+
+impl NewSignals {
+    /// Holds the numbers of the tenant. Whoever needs those of several holds them in the order of their names.
     ///
     /// # Errors
     /// Of the database.
     pub(super) async fn hold(&mut self, connection: &mut dyn Connection, scope: &Scope) -> Result<(), sqlx::Error> {
-        if self.0.contains_key(scope.tenant()) {
+        if self.numbers.contains_key(scope.tenant()) {
             return Ok(());
         }
         let held = async |connection: &mut dyn Connection| -> Result<Option<i64>, sqlx::Error> {
@@ -287,60 +320,120 @@ impl Numbers {
                 held(connection).await?.unwrap_or_default()
             }
         };
-        self.0.insert(scope.tenant().to_owned(), seq);
+        self.numbers.insert(scope.tenant().to_owned(), seq);
         Ok(())
     }
 
-    /// The next one of the tenant.
-    fn next(&mut self, scope: &Scope) -> Result<i64, RecordError> {
-        let seq = self.0.get_mut(scope.tenant()).ok_or(RecordError::Numbers)?;
+    /// Adds a signal of the owner's tenant, whose numbers are held, and its deliveries; none where there is one of the same key.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub(super) fn tell(
+        &mut self,
+        subscriptions: &Subscriptions,
+        scope: &Scope,
+        fact: &SignalFact,
+    ) -> Result<SignalId, RecordError> {
+        let id = SignalId::fresh();
+        let body = Body { payload: fact.payload.clone(), metadata: fact.metadata.clone() };
+        let kept = |text: &String| storable(text).into_owned();
+        let subject = fact.subject.as_ref();
+        let seq = self.numbers.get_mut(scope.tenant()).ok_or(RecordError::Numbers)?;
         *seq += 1;
-        Ok(*seq)
+        self.signals.push(NewRow {
+            id: id.to_string(),
+            tenant: scope.tenant().to_owned(),
+            seq: *seq,
+            name: fact.name.clone(),
+            dedupe_key: fact.dedupe_key.as_ref().map(kept),
+            actor: fact.actor.as_ref().map(kept),
+            subject_type: subject.map(|subject| kept(&subject.kind)),
+            subject_id: subject.map(|subject| kept(&subject.id)),
+            correlation: fact.correlation.as_ref().map(kept),
+            causation: fact.causation.as_ref().map(kept),
+            source: fact.source.name(),
+            occurred_at: fact.occurred_at_ms,
+            body: serde_json::to_string(&body).map_err(RecordError::json("signal"))?,
+        });
+        let owner = scope.owner();
+        for subscriber in subscriptions.hearing(owner.tenant_name().unwrap_or_default(), &fact.name) {
+            self.deliveries.push(NewDelivery {
+                id: DeliveryId::fresh().to_string(),
+                tenant: scope.tenant().to_owned(),
+                signal: id.to_string(),
+                subscriber: subscriber.to_owned(),
+            });
+        }
+        Ok(id)
     }
 
-    /// Adds that those which were given are given.
-    pub(super) fn keep(self, batch: &mut Batch) {
-        for (whose, seq) in self.0 {
+    /// Adds all of them to `batch`: one statement for the signals, one for their deliveries, and one for each tenant's numbers.
+    ///
+    /// # Errors
+    /// When they cannot be written as JSON.
+    pub(super) fn keep(self, batch: &mut Batch) -> Result<(), RecordError> {
+        let Self { numbers, signals, deliveries } = self;
+        if !signals.is_empty() {
+            let signals = serde_json::to_string(&signals).map_err(RecordError::json("signals"))?;
+            let insert = batch.say(
+                "INSERT INTO signals (id, tenant, seq, name, dedupe_key, actor, subject_type, subject_id, correlation,
+                     causation, source, occurred_at, inserted_at, body)
+                 SELECT n.id, n.tenant, n.seq, n.name, n.dedupe_key, n.actor, n.subject_type, n.subject_id, n.correlation,
+                     n.causation, n.source, COALESCE(n.occurred_at, @now), @now, n.body
+                 FROM @signals($1) WHERE TRUE
+                 ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING",
+            );
+            insert.bind(signals);
+        }
+        if !deliveries.is_empty() {
+            let deliveries = serde_json::to_string(&deliveries).map_err(RecordError::json("deliveries"))?;
+            let insert = batch.say(
+                "INSERT INTO deliveries (id, tenant, signal_id, subscriber, status, due_at, created_at)
+                 SELECT n.id, s.tenant, s.id, n.subscriber, 'pending', @now, @now
+                 FROM @hearers($1) JOIN signals s ON s.id = n.signal AND s.tenant = n.tenant",
+            );
+            insert.bind(deliveries);
+        }
+        for (whose, seq) in numbers {
             batch.say("UPDATE signal_numbers SET seq = $2 WHERE tenant = $1 AND seq < $2").bind((whose, seq));
         }
+        Ok(())
     }
 }
 
-/// Adds a signal of the owner's tenant, and its deliveries; none where there is one of the same key.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub(super) fn tell(
-    batch: &mut Batch,
-    subscriptions: &Subscriptions,
-    numbers: &mut Numbers,
-    scope: &Scope,
-    fact: &SignalFact,
-) -> Result<SignalId, RecordError> {
-    let id = SignalId::fresh();
-    let body = Body { payload: fact.payload.clone(), metadata: fact.metadata.clone() };
-    let body = serde_json::to_string(&body).map_err(RecordError::json("signal"))?;
-    let text = |text: &Option<String>| text.as_deref().map(|text| storable(text).into_owned());
-    let subject = fact.subject.as_ref();
-    batch
-        .say(
-            "INSERT INTO signals (id, tenant, seq, name, dedupe_key, actor, subject_type, subject_id, correlation, causation,
-                 source, occurred_at, inserted_at, body)
-             SELECT $1, $2, CAST($3 AS BIGINT), $4, $5, $6, $7, $8, $9, $10, $11, COALESCE($12, @now), @now, $13
-             WHERE NOT EXISTS (SELECT 1 FROM signals s WHERE s.tenant = $2 AND s.dedupe_key = $5)",
-        )
-        .bind((id.to_string(), scope.tenant(), numbers.next(scope)?))
-        .bind((fact.name.as_str(), text(&fact.dedupe_key), text(&fact.actor)))
-        .bind((subject.map(|subject| storable(&subject.kind)), subject.map(|subject| storable(&subject.id))))
-        .bind((text(&fact.correlation), text(&fact.causation), fact.source.name(), fact.occurred_at_ms, body));
-    let owner = scope.owner();
-    for subscriber in subscriptions.hearing(owner.tenant_name().unwrap_or_default(), &fact.name) {
-        batch
-            .say(
-                "INSERT INTO deliveries (id, tenant, signal_id, subscriber, status, due_at, created_at)
-                 SELECT $1, s.tenant, s.id, $4, 'pending', @now, @now FROM signals s WHERE s.tenant = $2 AND s.id = $3",
-            )
-            .bind((DeliveryId::fresh().to_string(), scope.tenant(), id.to_string(), subscriber));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::signal::Subscription;
+
+    #[test]
+    fn signals_of_one_transaction_are_written_together() {
+        let owner = Owner { tenant: "t".to_owned(), user: "u".to_owned() };
+        let scope = Scope::from(&owner);
+        let all =
+            |name: &str| Subscription { name: name.to_owned(), events: vec![NamePattern::All], tenants: Vec::new() };
+        let subscriptions = Subscriptions(vec![all("a"), all("b")]);
+        let fact = SignalFact {
+            name: "a.b".to_owned(),
+            payload: Map::new(),
+            metadata: Map::new(),
+            occurred_at_ms: None,
+            correlation: None,
+            causation: None,
+            actor: None,
+            subject: None,
+            source: SignalSource::Runs,
+            dedupe_key: None,
+        };
+        let mut signals =
+            NewSignals { numbers: BTreeMap::from([(scope.tenant().to_owned(), 7)]), ..NewSignals::default() };
+        for _ in 0..100 {
+            signals.tell(&subscriptions, &scope, &fact).unwrap();
+        }
+        assert_eq!((signals.signals.len(), signals.deliveries.len()), (100, 200));
+        assert_eq!((signals.signals[0].seq, signals.signals[99].seq), (8, 107));
+        let mut batch = Batch::default();
+        signals.keep(&mut batch).unwrap();
+        assert_eq!(batch.0.len(), 3, "the signals, their deliveries, and the tenant's number");
     }
-    Ok(id)
 }

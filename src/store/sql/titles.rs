@@ -26,7 +26,7 @@ impl SqlStore {
     async fn try_is_titled(&self, scope: &Scope, id: &ConversationId) -> Result<bool, Fault> {
         let titled: i64 = query(
             "SELECT COUNT(*) FROM conversations
-             WHERE tenant = $1 AND user_id = $2 AND id = $3 AND title IS NOT NULL",
+             WHERE tenant = $1 AND user_id = $2 AND id = $3 AND (title IS NOT NULL OR unlisted = 1)",
         )
         .bind((scope, id.as_str()))
         .fetch_value(&mut self.database.reading(Reach::User(scope)).await?)
@@ -38,8 +38,8 @@ impl SqlStore {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
         // One statement: of two that come at once, the second finds the title of the first.
         let given = query(
-            "UPDATE conversations SET title = $1
-             WHERE tenant = $2 AND user_id = $3 AND id = $4 AND title IS NULL",
+            "UPDATE conversations SET title = $1, title_indexed = 0
+             WHERE tenant = $2 AND user_id = $3 AND id = $4 AND title IS NULL AND unlisted = 0",
         );
         let given = given.bind((storable(title), scope, id.as_str())).execute(&mut transaction).await?;
         transaction.commit().await?;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::SqlStore;
 use crate::agent::ports::store::Commit;
 use crate::agent::ports::store_error::StoreError;
-use crate::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
+use crate::agent::ports::usage::{Of, UsageStore, Used, UsedInConversation, UsedInMonth, UsedOnDay};
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
@@ -29,6 +29,19 @@ impl UsageStore for SqlStore {
 
     async fn used_by_day(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedOnDay>, StoreError> {
         attempt("list what was used", self.try_used_by_day(of, days, most)).await
+    }
+
+    async fn used_by_month(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedInMonth>, StoreError> {
+        attempt("list what was used by month", self.try_used_by_month(of, days, most)).await
+    }
+
+    async fn used_by_conversation(
+        &self,
+        owner: &Owner,
+        days: Days,
+        most: u32,
+    ) -> Result<Vec<UsedInConversation>, StoreError> {
+        attempt("list what conversations have used", self.try_used_by_conversation(&owner.into(), days, most)).await
     }
 
     async fn charge(&self, owner: &Owner, spent: &[Spent]) -> Result<(), StoreError> {
@@ -69,7 +82,7 @@ macro_rules! sums {
 }
 
 #[derive(sqlx::FromRow)]
-struct SumRow {
+pub(super) struct SumRow {
     runs: i64,
     turns: i64,
     input_tokens: i64,
@@ -81,6 +94,14 @@ struct SumRow {
 #[derive(sqlx::FromRow)]
 struct DayRow {
     day: i64,
+    model: String,
+    #[sqlx(flatten)]
+    sum: SumRow,
+}
+
+#[derive(sqlx::FromRow)]
+struct MonthRow {
+    month: String,
     model: String,
     #[sqlx(flatten)]
     sum: SumRow,
@@ -165,6 +186,43 @@ impl SqlStore {
             used: row.sum.into(),
         };
         Ok(rows.into_iter().map(on_day).collect())
+    }
+
+    async fn try_used_by_month(&self, of: Of<'_>, days: Days, most: u32) -> Result<Vec<UsedInMonth>, Fault> {
+        let rows: Vec<MonthRow> = match of {
+            Of::User(owner) => {
+                let scope = Scope::from(owner);
+                query(concat!(
+                    "SELECT month, model, ",
+                    sums!(),
+                    " FROM (SELECT u.*, @month(u.day) AS month FROM usage_daily u
+                            WHERE u.tenant = $1 AND u.user_id = $2 AND u.day BETWEEN $3 AND $4) AS in_months
+                     GROUP BY month, model ORDER BY month DESC, model LIMIT $5",
+                ))
+                .bind((&scope, days.from.0, days.to.0, i64::from(most)))
+                .fetch_all(&mut self.database.reading(Reach::User(&scope)).await?)
+                .await?
+            }
+            Of::Tenant(tenant) => {
+                let scope = Scope::of_row(storable(tenant).into_owned(), String::new());
+                query(concat!(
+                    "SELECT month, model, ",
+                    sums!(),
+                    " FROM (SELECT u.*, @month(u.day) AS month FROM usage_daily u
+                            WHERE u.tenant = $1 AND u.day BETWEEN $2 AND $3) AS in_months
+                     GROUP BY month, model ORDER BY month DESC, model LIMIT $4",
+                ))
+                .bind((scope.tenant(), days.from.0, days.to.0, i64::from(most)))
+                .fetch_all(&mut self.database.reading(Reach::Tenant(&scope)).await?)
+                .await?
+            }
+        };
+        let in_month = |row: MonthRow| UsedInMonth {
+            month: row.month,
+            model: original(&row.model).into_owned(),
+            used: row.sum.into(),
+        };
+        Ok(rows.into_iter().map(in_month).collect())
     }
 }
 

@@ -21,7 +21,7 @@ struct Token {
 const HOLE: char = '?';
 
 /// All tokens.
-const TOKENS: [Token; 10] = [
+const TOKENS: [Token; 20] = [
     // The database's own time in milliseconds. Leases are kept by it, so replicas need not agree about the time, and no test
     // moves it.
     Token {
@@ -57,6 +57,81 @@ const TOKENS: [Token; 10] = [
         name: "names",
         sqlite: "(SELECT value ->> 'id' AS id, value ->> 'name' AS name FROM json_each(?)) AS n",
         postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, name text)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of new signals.
+    Token {
+        name: "signals",
+        sqlite: "(SELECT value ->> 'id' AS id, value ->> 'tenant' AS tenant, value ->> 'seq' AS seq, value ->> 'name' AS name,
+             value ->> 'dedupe_key' AS dedupe_key, value ->> 'actor' AS actor, value ->> 'subject_type' AS subject_type,
+             value ->> 'subject_id' AS subject_id, value ->> 'correlation' AS correlation,
+             value ->> 'causation' AS causation, value ->> 'source' AS source, value ->> 'occurred_at' AS occurred_at,
+             value ->> 'body' AS body FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, tenant text, seq bigint, name text, dedupe_key text,
+             actor text, subject_type text, subject_id text, correlation text, causation text, source text,
+             occurred_at bigint, body text)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of new deliveries.
+    Token {
+        name: "hearers",
+        sqlite: "(SELECT value ->> 'id' AS id, value ->> 'tenant' AS tenant, value ->> 'signal' AS signal,
+             value ->> 'subscriber' AS subscriber FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, tenant text, signal text, subscriber text)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of deliveries that have ended.
+    Token {
+        name: "delivered",
+        sqlite: "(SELECT value ->> 'id' AS id, value ->> 'token' AS token, value ->> 'state' AS state,
+             value ->> 'status' AS status, value ->> 'error' AS error, value ->> 'in_ms' AS in_ms FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, token bigint, state text, status bigint, error text,
+             in_ms bigint)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of directives as they are now.
+    Token {
+        name: "changed",
+        sqlite: "(SELECT value ->> 'id' AS id, value ->> 'tenant' AS tenant, value ->> 'user_id' AS user_id,
+             value ->> 'status' AS status, value ->> 'reason' AS reason, value ->> 'max_attempts' AS max_attempts,
+             value ->> 'due_at' AS due_at, value ->> 'updated_at' AS updated_at, value ->> 'completed_at' AS completed_at,
+             value ->> 'decided_by' AS decided_by, value ->> 'decided_at' AS decided_at, value ->> 'in_doubt' AS in_doubt,
+             value ->> 'body' AS body FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, tenant text, user_id text, status text, reason text,
+             max_attempts bigint, due_at bigint, updated_at bigint, completed_at bigint, decided_by text,
+             decided_at bigint, in_doubt bigint, body text)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of new lines of the audit record.
+    Token {
+        name: "lines",
+        sqlite: "(SELECT value ->> 'nth' AS nth, value ->> 'id' AS id, value ->> 'chain' AS chain, value ->> 'act' AS act,
+             value ->> 'actor' AS actor, value ->> 'on_behalf_of' AS on_behalf_of,
+             value ->> 'conversation' AS conversation, value ->> 'run' AS run, value ->> 'call' AS call,
+             value ->> 'tool' AS tool, value ->> 'subject' AS subject, value ->> 'arguments' AS arguments,
+             value ->> 'outcome' AS outcome, value ->> 'reason' AS reason, value ->> 'times' AS times
+             FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (nth bigint, id text, chain text, act text, actor text,
+             on_behalf_of text, conversation text, run text, call text, tool text, subject text, arguments text,
+             outcome text, reason text, times bigint)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of lines with their places in the chain.
+    Token {
+        name: "sealed",
+        sqlite: "(SELECT value ->> 'entry' AS entry, value ->> 'seq' AS seq, value ->> 'previous' AS previous,
+             value ->> 'digest' AS digest FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (entry bigint, seq bigint, previous text, digest text)",
+    },
+    // The words of a text for the index, in a parameter that holds them with blanks between them.
+    Token { name: "words", sqlite: "?", postgres: "array_to_tsvector(string_to_array(?, ' '))" },
+    // The rows of a table are looked up by their number alone. PostgreSQL has none.
+    Token { name: "by_number", sqlite: "NOT INDEXED", postgres: "" },
+    // Whether the row `t` of the index has all words of a parameter, in which those that may go on end with `*`.
+    Token {
+        name: "found",
+        sqlite: "t.id IN (SELECT rowid FROM search_index WHERE search_index MATCH ?)",
+        postgres: "t.words @@ CAST(replace(replace(?, '*', ':*'), ' ', ' & ') AS tsquery)",
+    },
+    // The month of a day, as `2026-11`.
+    Token {
+        name: "month",
+        sqlite: "strftime('%Y-%m', (?) * 86400, 'unixepoch')",
+        postgres: "to_char(to_timestamp((?) * 86400) AT TIME ZONE 'UTC', 'YYYY-MM')",
     },
     // Goes before what a statement gives of the row that it has just made, and `@where_made` behind that. SQLite makes a
     // table for a `RETURNING` each time, which costs more than the change.

@@ -15,11 +15,12 @@ use serde::ser::Error as _;
 
 use super::change::DecidedRow;
 use super::fates::encode_fates;
+use crate::chat::ids::FileId;
 use crate::chat::message::{AssistantMessage, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::screen::ScreenState;
 use rows::{AssistantRow, PartRow, ResultRow, UserRow};
 
-pub(super) use rows::IdRow;
+pub(super) use rows::{FileRow, IdRow};
 
 /// A message as it is stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(super) struct Record {
     pub(super) author: Option<&'static str>,
     /// JSON text: what became of the calls that it answers.
     pub(super) fates: Option<String>,
+    /// The files that it names.
+    pub(super) files: Vec<FileId>,
 }
 
 /// A screen state as it was kept.
@@ -62,7 +65,8 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
         }
         Message::ToolResults(results) => {
             let record = record("tool_results", 0, results.iter().map(ResultRow::from_result).collect::<Vec<_>>())?;
-            Ok(Record { fates: encode_fates(message)?, ..record })
+            let files = results.iter().flat_map(|result| &result.files).map(|file| file.id).collect();
+            Ok(Record { fates: encode_fates(message)?, files, ..record })
         }
     }
 }
@@ -75,8 +79,10 @@ pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
     let decisions = user.decisions.iter().map(DecidedRow::from_decided).collect();
     let note = user.note.as_deref().map(Cow::Borrowed);
     let author = Some(user.author).filter(|author| *author != Author::User).map(Author::name);
-    let row = UserRow { author: author.map(Cow::Borrowed), text: Cow::Borrowed(&user.text), decisions, note };
-    Ok(Record { author, ..record("user", 0, row)? })
+    let files = user.files.iter().map(FileRow::of).collect();
+    let row = UserRow { author: author.map(Cow::Borrowed), text: Cow::Borrowed(&user.text), decisions, note, files };
+    let files = user.files.iter().map(|file| file.id).collect();
+    Ok(Record { author, files, ..record("user", 0, row)? })
 }
 
 /// The record of a row that takes `about` so many bytes, which may be millions.
@@ -88,6 +94,7 @@ fn record(kind: &'static str, about: usize, row: impl Serialize) -> Result<Recor
         body: String::from_utf8(body).map_err(|error| RecordError::json(kind)(serde_json::Error::custom(error)))?,
         author: None,
         fates: None,
+        files: Vec::new(),
     })
 }
 
@@ -107,6 +114,7 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
                 text: row.text.into_owned(),
                 decisions,
                 note: row.note.map(Cow::into_owned),
+                files: row.files.into_iter().filter_map(FileRow::into_file).collect(),
             }))
         }
         "assistant" => {
@@ -136,7 +144,8 @@ mod tests {
     use super::{Record, decode, encode};
     use crate::bounded::json::MAX_DEPTH;
     use crate::chat::fate::CallFate;
-    use crate::chat::ids::{PreviewId, ToolCallId};
+    use crate::chat::file::{FileKind, FileRef};
+    use crate::chat::ids::{FileId, PreviewId, ToolCallId};
     use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, Replay, UserMessage};
     use crate::chat::preview::{Decided, Verdict};
     use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -147,6 +156,10 @@ mod tests {
 
     fn call(id: ToolCallId, input: ToolInput, replay: Option<Replay>) -> AssistantPart {
         AssistantPart::ToolCall { call: ToolCall { id, name: "find\u{0}".into(), input }, replay }
+    }
+
+    fn picture() -> FileRef {
+        FileRef { id: FileId::fresh(), kind: FileKind::Png, name: "a \"b\".png".to_owned(), bytes: 7, side: 5 }
     }
 
     fn assistant(parts: Vec<AssistantPart>) -> Message {
@@ -182,6 +195,7 @@ mod tests {
             (
                 Message::User(UserMessage {
                     decisions: vec![decided, accepted],
+                    files: vec![picture()],
                     ..UserMessage::by(Author::Decision, &text)
                 }),
                 "decisions",
@@ -208,12 +222,19 @@ mod tests {
             ),
             (
                 Message::ToolResults(vec![
-                    ToolResult { id: ToolCallId::mint(), name: "a".into(), content: text, fate: CallFate::Unknown },
+                    ToolResult {
+                        id: ToolCallId::mint(),
+                        name: "a".into(),
+                        content: text,
+                        fate: CallFate::Unknown,
+                        files: vec![picture()],
+                    },
                     ToolResult {
                         id: ToolCallId::from_model("x"),
                         name: String::new(),
                         content: String::new(),
                         fate: CallFate::AwaitsClient,
+                        files: Vec::new(),
                     },
                 ]),
                 "results in their order",

@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::chat::fate::CallFate;
-use crate::chat::ids::ToolCallId;
+use crate::chat::file::{FileKind, FileRef};
+use crate::chat::ids::{FileId, ToolCallId};
 use crate::chat::message::{AssistantPart, Replay};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
 use crate::store::change::DecidedRow;
@@ -21,6 +22,8 @@ pub(super) struct UserRow<'a> {
     pub(super) decisions: Vec<DecidedRow<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<FileRow<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -86,6 +89,34 @@ pub(super) struct ResultRow<'a> {
     /// Where `is_error` does not say it all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fate: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileRow<'a>>,
+}
+
+/// A [`FileRef`].
+#[derive(Serialize, Deserialize)]
+pub(in crate::store) struct FileRow<'a> {
+    id: Cow<'a, str>,
+    media_type: Cow<'a, str>,
+    name: Cow<'a, str>,
+    bytes: u64,
+    #[serde(default)]
+    side: u32,
+}
+
+impl<'a> FileRow<'a> {
+    /// The row of `file`.
+    pub(in crate::store) fn of(file: &'a FileRef) -> Self {
+        let FileRef { id, kind, name, bytes, side } = file;
+        let id = Cow::Owned(id.to_string());
+        Self { id, media_type: Cow::Borrowed(kind.media_type()), name: Cow::Borrowed(name), bytes: *bytes, side: *side }
+    }
+
+    /// The file of this row; `None` where it is of a kind that only a later version knows.
+    pub(in crate::store) fn into_file(self) -> Option<FileRef> {
+        let (id, kind) = (FileId::parse(&self.id).ok()?, FileKind::of_media_type(&self.media_type)?);
+        Some(FileRef { id, kind, name: self.name.into_owned(), bytes: self.bytes, side: self.side })
+    }
 }
 
 impl<'a> PartRow<'a> {
@@ -156,6 +187,7 @@ impl<'a> ResultRow<'a> {
             content: Cow::Borrowed(&result.content),
             is_error: result.fate.is_error(),
             fate: result.fate.kept().map(Cow::Borrowed),
+            files: result.files.iter().map(FileRow::of).collect(),
         }
     }
 
@@ -165,6 +197,7 @@ impl<'a> ResultRow<'a> {
             name: self.name.into_owned(),
             content: self.content.into_owned(),
             fate: CallFate::of_kept(self.fate.as_deref(), self.is_error),
+            files: self.files.into_iter().filter_map(FileRow::into_file).collect(),
         }
     }
 }

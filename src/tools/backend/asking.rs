@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::answer::{MAX_ECHO_BYTES, read_at_most};
 use super::config::{Grant, NamedBackend, TENANT};
 use super::error::{BackendError, NoToken};
+use crate::bounded::client::{self, Reach};
 use crate::bounded::json;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
@@ -59,6 +60,8 @@ pub(super) struct Asker {
     grant: Grant,
     scope: String,
     audience: String,
+    /// What the tokens are for, as an address (RFC 8707); empty where that is not said.
+    resource: String,
     now_ms: fn() -> i64,
 }
 
@@ -123,8 +126,7 @@ impl Asker {
         (url, grant): (Url, Grant),
         now_ms: fn() -> i64,
     ) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
+        let http = client::builder(Reach::Private)
             .retry(reqwest::retry::never())
             // A proxy named in the environment would see the caller's token.
             .no_proxy()
@@ -136,7 +138,13 @@ impl Asker {
         let mut client = client.unwrap_or_else(|_| HeaderValue::from_static(""));
         client.set_sensitive(true);
         let (scope, audience) = (config.scope.clone(), config.audience.clone());
-        Ok(Self { backend: backend.to_owned(), http, url, client, grant, scope, audience, now_ms })
+        let resource = String::new();
+        Ok(Self { backend: backend.to_owned(), http, url, client, grant, scope, audience, resource, now_ms })
+    }
+
+    /// The same for tokens that are for this address.
+    pub(super) fn for_resource(self, resource: &str) -> Self {
+        Self { resource: resource.to_owned(), ..self }
     }
 
     /// For whom its tokens are.
@@ -166,7 +174,8 @@ impl Asker {
                 ("requested_token_type", ACCESS_TOKEN),
             ],
         };
-        let named = [("scope", scope.as_str()), ("audience", audience.as_str())].into_iter();
+        let named = [("scope", scope.as_str()), ("audience", audience.as_str()), ("resource", self.resource.as_str())];
+        let named = named.into_iter();
         form.extend(named.filter(|(_, text)| !text.is_empty()));
         let form = serde_urlencoded::to_string(form).map_err(|_| NoToken::Unusable)?;
         let request = self.http.post(self.url.clone()).header(AUTHORIZATION, self.client.clone());

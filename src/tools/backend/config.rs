@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use reqwest::Url;
 use serde::Deserialize;
 
+use crate::bounded::address::is_metadata_host;
 use crate::tools::secret::{Secret, header};
 
 /// What stands for the caller's tenant in `scope` and `audience`.
@@ -187,7 +188,8 @@ impl NamedBackend {
 /// `client_id` and `client_secret` alone.
 pub(super) fn token_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
-    if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+    let names_user = !url.username().is_empty() || url.password().is_some();
+    if url.fragment().is_some() || names_user || is_metadata_host(&url) {
         return None;
     }
     let is_here = match url.host()? {

@@ -9,6 +9,7 @@ mod config;
 mod error;
 mod frames;
 mod issued;
+mod machine;
 pub mod probe;
 mod request;
 mod secrets;
@@ -31,9 +32,11 @@ pub use self::config::{Credentials, NamedBackend, ServiceConfig, ServiceMode};
 pub use self::error::{BackendError, NoToken};
 pub use self::frames::Framing;
 use self::frames::{Frame, Splitter};
+pub use self::machine::{MachineToken, MachineTokens};
 pub use self::request::{Request, Verb};
 use self::secrets::Secrets;
 use crate::agent::ports::tools::Reporter;
+use crate::bounded::client::{self, Reach};
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 use crate::bounded::memory::Kind;
@@ -101,8 +104,7 @@ impl Backend {
         max_answer_bytes: usize,
         intake: Intake,
     ) -> Result<Self, reqwest::Error> {
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
+        let mut builder = client::builder(Reach::Private)
             .retry(reqwest::retry::never())
             // A proxy named in the environment would see the caller's token.
             .no_proxy()

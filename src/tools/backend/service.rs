@@ -75,6 +75,24 @@ impl ServiceConfig {
 }
 
 impl NamedBackend {
+    /// A server of tools that wants tokens of this server's own: where they are given, by which name and secret, and of which
+    /// scope and audience.
+    pub fn of_machine(token_url: &str, client: (&str, &Secret), scope: &str, audience: &str) -> Self {
+        Self {
+            base_url: String::new(),
+            timeout_s: 0,
+            credentials: Credentials::ClientCredentials,
+            api_key: Secret(String::new().into()),
+            token_url: token_url.to_owned(),
+            client_id: client.0.to_owned(),
+            client_secret: client.1.clone(),
+            scope: scope.to_owned(),
+            audience: audience.to_owned(),
+            headers: BTreeMap::new(),
+            service: ServiceConfig::off(),
+        }
+    }
+
     /// The backend as directives reach it whose caller is not there, where they can.
     pub fn as_service(&self) -> Option<Self> {
         let of_service = self.service.backend(&self.base_url, self.timeout_s, &self.headers);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorCode,
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, ErrorCode,
     ProgressNotificationParam, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient};
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::link::{Listener, never_left};
 use super::listing::Listed;
-use super::result::text_of;
+use super::result::{output_of, text_of};
 use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::tool::{Effect, Progress, ToolOutput};
 use crate::tools::{Tool, ToolError};
@@ -79,7 +79,8 @@ impl Tool for McpTool {
         self.check(args)?;
         let sent = timeout(self.patience, self.send(args, cx.progress)).await;
         let result = sent.unwrap_or(Err(McpError::TimedOut(self.patience.as_secs())));
-        result.map(ToolOutput::ok).map_err(|error| ToolError::Mcp(self.confirmed(error)))
+        let result = result.map_err(|error| ToolError::Mcp(self.confirmed(error)))?;
+        Ok(output_of(result, cx).await)
     }
 
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {
@@ -97,7 +98,7 @@ impl Tool for McpTool {
 }
 
 impl McpTool {
-    async fn send(&self, args: &Map<String, Value>, progress: Reporter<'_>) -> Result<String, McpError> {
+    async fn send(&self, args: &Map<String, Value>, progress: Reporter<'_>) -> Result<CallToolResult, McpError> {
         let params = CallToolRequestParams::new(self.listed.name.clone()).with_arguments(args.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
@@ -120,8 +121,8 @@ impl McpTool {
         unanswered.id = None;
         match answer {
             Ok(ServerResult::CallToolResult(result)) => match result.is_error {
-                Some(true) => Err(McpError::Failed(text_of(&result))),
-                Some(false) | None => Ok(text_of(&result)),
+                Some(true) => Err(McpError::Failed(text_of(&result, &mut |_| None))),
+                Some(false) | None => Ok(result),
             },
             Ok(_) | Err(ServiceError::UnexpectedResponse) => Err(McpError::Malformed),
             Err(ServiceError::McpError(error)) => {

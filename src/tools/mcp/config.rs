@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use crate::chat::approval::Consent;
+use crate::tools::backend::NamedBackend;
 use crate::tools::secret::{Secret, header};
 
 /// `[mcp.NAME]`.
@@ -23,6 +24,16 @@ pub struct McpConfig {
     pub env: BTreeMap<String, Secret>,
     /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
+    /// Where tokens of this server's own for it are given (RFC 6749, section 4.4); empty: it wants none, or `headers` have one.
+    pub token_url: String,
+    /// The name by which the issuer knows this server.
+    pub client_id: String,
+    /// The secret of that name.
+    pub client_secret: Secret,
+    /// The scope of the tokens.
+    pub scope: String,
+    /// For whom the tokens are, where the issuer wants it named; its address is named in any case.
+    pub audience: String,
     /// Seconds for a call.
     pub timeout_s: u64,
     /// Seconds until a new connection has listed its tools.
@@ -52,6 +63,11 @@ impl Default for McpConfig {
             args: Vec::new(),
             env: BTreeMap::new(),
             headers: BTreeMap::new(),
+            token_url: String::new(),
+            client_id: String::new(),
+            client_secret: Secret(SecretString::default()),
+            scope: String::new(),
+            audience: String::new(),
             timeout_s: 30,
             connect_timeout_s: 10,
             tools: Vec::new(),
@@ -78,6 +94,7 @@ impl McpConfig {
             (false, true) if !self.env.is_empty() => wrong("env", "is of use only with command"),
             (true, false) | (false, true) => {}
         }
+        self.issuer_mistakes(&mut wrong);
         for (key, seconds) in [("timeout_s", self.timeout_s), ("connect_timeout_s", self.connect_timeout_s)] {
             if !(1..=3600).contains(&seconds) {
                 wrong(key, "must be 1 to 3600");
@@ -109,6 +126,41 @@ impl McpConfig {
             }
         }
         mistakes
+    }
+
+    /// Those about who gives tokens.
+    fn issuer_mistakes(&self, wrong: &mut impl FnMut(&str, &str)) {
+        if self.token_url.is_empty() {
+            let others = [
+                ("client_id", self.client_id.as_str()),
+                ("client_secret", self.client_secret.expose()),
+                ("scope", &self.scope),
+                ("audience", &self.audience),
+            ];
+            for (key, _) in others.into_iter().filter(|(_, value)| !value.is_empty()) {
+                wrong(key, "is of use only with token_url");
+            }
+            return;
+        }
+        if self.url.expose().is_empty() {
+            wrong("token_url", "is of use only with url");
+        }
+        if self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+            wrong("headers.authorization", "is taken by the tokens of token_url");
+        }
+        let issuer = self.issuer();
+        for key in issuer.naming_tenant() {
+            wrong(key, "must not name a tenant: the tokens are those of all callers");
+        }
+        for (key, reason) in issuer.mistakes() {
+            wrong(&key, &reason);
+        }
+    }
+
+    /// How its tokens are asked for.
+    pub(super) fn issuer(&self) -> NamedBackend {
+        let client = (self.client_id.as_str(), &self.client_secret);
+        NamedBackend::of_machine(&self.token_url, client, &self.scope, &self.audience)
     }
 
     /// The approval of calls that do not only read; `None` when `approval` is unknown.

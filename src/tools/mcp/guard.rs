@@ -10,9 +10,11 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
+use crate::tools::backend::{MachineToken, MachineTokens, NoToken};
 
 /// 4 MiB for one event of a server; results are cut far below that.
 pub(super) const EVENT_BYTES: usize = 4 << 20;
@@ -20,9 +22,37 @@ pub(super) const EVENT_BYTES: usize = 4 << 20;
 /// Three copies of a message are in memory at once while the library parses it.
 const COPIES: usize = 3;
 
-/// A client that passes on what is bounded.
+/// A client that passes on what is bounded, and sends tokens of this server's own where a server wants some.
 #[derive(Clone)]
-pub(super) struct Guarded(pub(super) Client);
+pub(super) struct Guarded {
+    http: Client,
+    tokens: Option<Arc<MachineTokens>>,
+}
+
+impl Guarded {
+    pub(super) fn new(http: Client, tokens: Option<MachineTokens>) -> Self {
+        Self { http, tokens: tokens.map(Arc::new) }
+    }
+
+    /// What a message is sent with: the token of now, where there are some.
+    async fn presented(&self, auth: Option<String>) -> Result<(Option<String>, Option<MachineToken>), Failed> {
+        let Some(tokens) = &self.tokens else { return Ok((auth, None)) };
+        let token = tokens.token().await.map_err(none)?;
+        Ok((Some(token.text().expose_secret().to_owned()), Some(token)))
+    }
+
+    /// The same in the place of a token that was refused; `None` where there is no other so soon.
+    async fn presented_anew(&self, refused: Option<&MachineToken>) -> Result<Option<String>, Failed> {
+        let Some((tokens, refused)) = self.tokens.as_ref().zip(refused) else { return Ok(None) };
+        let fresh = tokens.fresh(refused).await.map_err(none)?;
+        Ok(fresh.map(|fresh| fresh.text().expose_secret().to_owned()))
+    }
+}
+
+/// That there is no token to send a message with.
+fn none(reason: NoToken) -> Failed {
+    StreamableHttpError::UnexpectedServerResponse(format!("there is no token for it: {reason}").into())
+}
 
 type Failed = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -50,7 +80,20 @@ impl StreamableHttpClient for Guarded {
         headers: Headers,
         most: usize,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let posted = self.0.post_message_with_max_sse_event_size(uri, message, session, auth, headers, most).await?;
+        let (auth, sent) = self.presented(auth).await?;
+        let http = &self.http;
+        let (to, again) = (uri.clone(), message.clone());
+        let first = http.post_message_with_max_sse_event_size(to, again, session.clone(), auth, headers.clone(), most);
+        let posted = match first.await {
+            Err(refused @ StreamableHttpError::AuthRequired(_)) => match self.presented_anew(sent.as_ref()).await? {
+                Some(auth) => {
+                    let auth = Some(auth);
+                    http.post_message_with_max_sse_event_size(uri, message, session, auth, headers, most).await?
+                }
+                None => return Err(refused),
+            },
+            posted => posted?,
+        };
         Ok(match posted {
             StreamableHttpPostResponse::Sse(events, session) => {
                 StreamableHttpPostResponse::Sse(looked_at(events), session)
@@ -66,7 +109,8 @@ impl StreamableHttpClient for Guarded {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<(), Failed> {
-        self.0.delete_session(uri, session, auth, headers).await
+        let (auth, _) = self.presented(auth).await?;
+        self.http.delete_session(uri, session, auth, headers).await
     }
 
     async fn get_stream(
@@ -90,7 +134,8 @@ impl StreamableHttpClient for Guarded {
         headers: Headers,
         most: usize,
     ) -> Result<BoxedSseResponse, Failed> {
-        let client = &self.0;
+        let (auth, _) = self.presented(auth).await?;
+        let client = &self.http;
         let events =
             client.get_stream_with_max_sse_event_size(uri, session, last_event_id, auth, headers, most).await?;
         Ok(looked_at(events))

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use reqwest::{Client, redirect};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    Tool,
+    ProtocolVersion, Tool,
 };
-use rmcp::service::{NotificationContext, RoleClient, RunningService};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RoleClient, RunningService,
+};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, Peer, ServiceError, ServiceExt};
@@ -26,6 +27,8 @@ use url::{Host, Url};
 
 use super::config::McpConfig;
 use super::guard::{EVENT_BYTES, Guarded};
+use crate::bounded::client::{Reach, builder};
+use crate::tools::backend::MachineTokens;
 use crate::tools::secret::header;
 
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
@@ -151,25 +154,26 @@ impl ClientHandler for Listener {
     }
 }
 
-/// A client for a server at `url`; one on this machine is reached without the proxy that the environment may name.
-pub(super) fn client(url: &str) -> Result<Client, LinkError> {
+/// A client for a server; one on this machine is reached without the proxy that the environment may name.
+pub(super) fn client(name: &str, config: &McpConfig) -> Result<Guarded, LinkError> {
+    let url = config.url.expose();
     let is_near = match Url::parse(url).as_ref().map(Url::host) {
         Ok(Some(Host::Domain(name))) => name == "localhost",
         Ok(Some(Host::Ipv4(ip))) => ip.is_loopback(),
         Ok(Some(Host::Ipv6(ip))) => ip.is_loopback(),
         Ok(None) | Err(_) => false,
     };
-    // A redirect could carry a header with a key to another host.
-    let client = Client::builder().redirect(redirect::Policy::none());
+    let client = builder(Reach::Private);
     let client = if is_near { client.no_proxy() } else { client };
-    client.build().map_err(LinkError::Client)
+    let tokens = MachineTokens::new(name, &config.issuer(), url).map_err(LinkError::Client)?;
+    Ok(Guarded::new(client.build().map_err(LinkError::Client)?, tokens))
 }
 
 /// Connects to the server called `name` and shakes hands. `tasks` read a program's log until `stop`.
 pub(super) async fn connect(
     name: &str,
     config: &McpConfig,
-    http: &Client,
+    http: &Guarded,
     listener: Listener,
     (tasks, stop): (&TaskTracker, &CancellationToken),
 ) -> Result<Running, LinkError> {
@@ -179,24 +183,48 @@ pub(super) async fn connect(
             let endpoint = StreamableHttpClientTransportConfig::with_uri(config.url.expose())
                 .custom_headers(headers)
                 .max_sse_event_size(EVENT_BYTES);
-            listener.serve(StreamableHttpClientTransport::with_client(Guarded(http.clone()), endpoint)).await
-        }
-        false => {
-            let mut command = Command::new(&config.command);
-            command.args(&config.args).env_clear().envs(&config.inherited);
-            command.envs(config.env.iter().map(|(name, value)| (name, value.0.expose_secret())));
-            // Ctrl-C is for us: runs that still need it get their time to end.
-            command.process_group(0).kill_on_drop(true);
-            let started = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
-            let (program, log) = started.map_err(LinkError::Start)?;
-            if let Some(log) = log {
-                let (name, stop) = (name.to_owned(), stop.clone());
-                tasks.spawn(async move { stop.run_until_cancelled(repeat(&name, log)).await });
+            let transport = || StreamableHttpClientTransport::with_client(http.clone(), endpoint.clone());
+            match listener.clone().serve(transport()).await {
+                // Statuses of such a refusal are many.
+                Err(refused) => listener.serve_with_lifecycle(transport(), newest()).await.map_err(|_| refused),
+                served => served,
             }
-            listener.serve(program).await
         }
+        false => match listener.clone().serve(program(name, config, (tasks, stop))?).await {
+            Err(refused @ ClientInitializeError::JsonRpcError(_)) => {
+                let again = program(name, config, (tasks, stop))?;
+                listener.serve_with_lifecycle(again, newest()).await.map_err(|_| refused)
+            }
+            served => served,
+        },
     };
     served.map_err(|error| LinkError::Handshake(error.to_string()).without(config.url.expose()))
+}
+
+/// The newest revision, for servers that know no `initialize` any more. Others are asked that first: some end the connection
+/// over whatever comes before it.
+fn newest() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+}
+
+/// The program of a server, started; `tasks` read its log.
+fn program(
+    name: &str,
+    config: &McpConfig,
+    (tasks, stop): (&TaskTracker, &CancellationToken),
+) -> Result<TokioChildProcess, LinkError> {
+    let mut command = Command::new(&config.command);
+    command.args(&config.args).env_clear().envs(&config.inherited);
+    command.envs(config.env.iter().map(|(name, value)| (name, value.0.expose_secret())));
+    // Ctrl-C is for us: runs that still need it get their time to end.
+    command.process_group(0).kill_on_drop(true);
+    let started = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
+    let (program, log) = started.map_err(LinkError::Start)?;
+    if let Some(log) = log {
+        let (name, stop) = (name.to_owned(), stop.clone());
+        tasks.spawn(async move { stop.run_until_cancelled(repeat(&name, log)).await });
+    }
+    Ok(program)
 }
 
 /// All tools of a server, as it tells them.

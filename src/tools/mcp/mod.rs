@@ -58,7 +58,7 @@ impl Servers {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let mut by_name = BTreeMap::new();
         for (name, config) in servers {
-            let http = link::client(config.url.expose())?;
+            let http = link::client(name, config)?;
             by_name.insert(name.clone(), Server::new(name, config, http, pins.clone(), (tasks.clone(), stop.clone())));
         }
         for server in by_name.values() {
@@ -100,7 +100,7 @@ impl Source for Servers {
 /// When it cannot be reached.
 pub async fn ask(name: &str, config: &McpConfig) -> Result<Vec<ListedTool>, LinkError> {
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-    let http = link::client(config.url.expose())?;
+    let http = link::client(name, config)?;
     let asking = async {
         let listener = Listener::default();
         let running = link::connect(name, config, &http, listener, (&tasks, &stop)).await?;

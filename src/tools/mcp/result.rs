@@ -1,17 +1,82 @@
 //! A server's answer as text for the model. Pure.
 
-use crate::bounded::json;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// What the model reads: texts one after the other, structured content as JSON; what is no text is named.
-pub(super) fn text_of(result: &CallToolResult) -> String {
+use crate::agent::ports::tools::ToolContext;
+use crate::bounded::json;
+use crate::chat::artifact::{Artifact, FILE};
+use crate::chat::file::{FileRef, NewFile};
+use crate::chat::tool::ToolOutput;
+
+/// The most files of one answer that are kept, and the largest of them: 5 MiB.
+const FILES: usize = 5;
+const FILE_BYTES: usize = 5 << 20;
+
+/// What the model reads, and the files that it sees besides: they are kept first.
+pub(super) async fn output_of(result: CallToolResult, cx: &ToolContext<'_>) -> ToolOutput {
+    let mut kept = Vec::new();
+    for (at, file) in files(&result).into_iter().enumerate() {
+        kept.push(match file {
+            Ok(_) if at >= FILES => Err("an answer has too many files".to_owned()),
+            Ok(file) => cx.files.keep(&cx.caller.owner, file).await.map_err(|error| error.to_string()),
+            Err(reason) => Err(reason.to_owned()),
+        });
+    }
+    let mut next = kept.iter();
+    let content = text_of(&result, &mut |what| {
+        Some(match next.next()? {
+            Ok(file) => format!("[{what}, {}: as follows]", file.name),
+            Err(reason) => format!("[{what}: it cannot be shown here, {reason}]"),
+        })
+    });
+    let files: Vec<FileRef> = kept.into_iter().flatten().collect();
+    let artifacts = files.iter().map(artifact).collect();
+    ToolOutput { files, artifacts, ..ToolOutput::ok(content) }
+}
+
+/// What a client is told of a file.
+fn artifact(FileRef { id, kind, name, bytes, .. }: &FileRef) -> Artifact {
+    let url = format!("/v1/agent/files/{id}/content");
+    let payload =
+        json!({"id": id.to_string(), "name": name, "media_type": kind.media_type(), "bytes": bytes, "url": url});
+    Artifact { kind: FILE.into(), payload }
+}
+
+/// The files in an answer, in order, or why one is none.
+fn files(result: &CallToolResult) -> Vec<Result<NewFile, &'static str>> {
+    let file = |data: &str, media_type: Option<&str>, name: Option<&str>| {
+        if data.len() / 4 * 3 > FILE_BYTES {
+            return Err("it is larger than 5 MiB");
+        }
+        let data = STANDARD.decode(data).map_err(|_| "it is no base64")?;
+        Ok(NewFile { name: name.map(line), media_type: media_type.map(str::to_owned), data })
+    };
+    let blocks = result.content.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(file(&image.data, Some(&image.mime_type), None)),
+        ContentBlock::Audio(_) => Some(Err("sound is not taken")),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                Some(file(blob, mime_type.as_deref(), uri.rsplit('/').next()))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    blocks.collect()
+}
+
+/// What the model reads: texts one after the other, structured content as JSON. `shown` says what stands for the next thing that
+/// is no text; where it says nothing, that is named.
+pub(super) fn text_of(result: &CallToolResult, shown: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let structured = result.structured_content.as_ref();
     let mut parts: Vec<String> = result
         .content
         .iter()
         .filter(|block| structured.is_none_or(|value| !repeats(block, value)))
-        .map(part)
+        .map(|block| part(block, shown))
         .filter(|part| !part.is_empty())
         .collect();
     parts.extend(structured.map(Value::to_string));
@@ -29,26 +94,26 @@ fn repeats(block: &ContentBlock, value: &Value) -> bool {
     }
 }
 
-fn part(block: &ContentBlock) -> String {
+fn part(block: &ContentBlock, shown: &mut dyn FnMut(&str) -> Option<String>) -> String {
+    let mut other = |what: String, base64_bytes: usize| {
+        let said = shown(&what);
+        said.unwrap_or_else(|| format!("[{what}, of about {} bytes: it cannot be shown here]", base64_bytes / 4 * 3))
+    };
     match block {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => left_out("an image", &image.mime_type, image.data.len()),
-        ContentBlock::Audio(audio) => left_out("audio", &audio.mime_type, audio.data.len()),
+        ContentBlock::Image(image) => other(format!("an image, {}", line(&image.mime_type)), image.data.len()),
+        ContentBlock::Audio(audio) => other(format!("audio, {}", line(&audio.mime_type)), audio.data.len()),
         ContentBlock::ResourceLink(link) => format!("[a link to {}: {}]", line(&link.name), line(&link.uri)),
         ContentBlock::Resource(embedded) => match &embedded.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => format!("[{}]\n{text}", line(uri)),
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let kind = mime_type.as_deref().unwrap_or("of an unknown type");
-                left_out(&format!("the file {}", line(uri)), kind, blob.len())
+                other(format!("the file {}, {}", line(uri), line(kind)), blob.len())
             }
             _ => "[a resource of a kind that is not known here]".to_owned(),
         },
         _ => "[content of a kind that is not known here]".to_owned(),
     }
-}
-
-fn left_out(what: &str, kind: &str, base64_bytes: usize) -> String {
-    format!("[{what}, {}, of about {} bytes: it cannot be shown here]", line(kind), base64_bytes / 4 * 3)
 }
 
 /// A name of the server's on one line and of bounded length.
@@ -99,7 +164,7 @@ mod tests {
         ];
         for (result, expected, reason) in rows {
             let result: CallToolResult = serde_json::from_value(result).unwrap();
-            assert_eq!(text_of(&result), expected, "{reason}");
+            assert_eq!(text_of(&result, &mut |_| None), expected, "{reason}");
         }
     }
 }

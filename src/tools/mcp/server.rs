@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use reqwest::Client;
 use rmcp::Peer;
 use rmcp::model::Tool;
 use rmcp::service::RoleClient;
@@ -16,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::call::McpTool;
 use super::config::McpConfig;
+use super::guard::Guarded;
 use super::link::{self, LinkError, Listener, Running};
 use super::listing::{self, Seen};
 use crate::agent::ports::pins::PinStore;
@@ -39,7 +39,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 pub(super) struct Server {
     name: String,
     config: McpConfig,
-    http: Client,
+    http: Guarded,
     pins: Arc<dyn PinStore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -60,7 +60,7 @@ impl Server {
     pub(super) fn new(
         name: &str,
         config: &McpConfig,
-        http: Client,
+        http: Guarded,
         pins: Arc<dyn PinStore>,
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Arc<Self> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::answer::Answer;
 use super::arguments::Arguments;
 use super::lookup::Lookup;
+use super::naming::Naming;
 use super::projection::Projection;
 use super::reading::Reading;
 use super::request::RestRequest;
@@ -33,6 +34,8 @@ pub struct Declared {
     pub invalidates: Vec<String>,
     /// What it is as a directive; `None`: it is sent by the run itself.
     pub directive: Option<DirectiveSpec>,
+    /// What a call that waits is called.
+    pub naming: Option<Naming>,
 }
 
 impl Declared {

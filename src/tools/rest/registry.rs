@@ -7,17 +7,19 @@ use super::data::Loaders;
 use super::declared::Declared;
 use super::directive_tool::DirectiveTool;
 use super::lookup::Lists;
+use super::titles::Titles;
 use super::tool::RestTool;
 use crate::agent::ports::directives::DirectiveDesk;
 use crate::chat::directive::RunsAs;
 use crate::tools::Tool;
-use crate::tools::backend::{Backends, UnknownBackend};
+use crate::tools::backend::{Backend, Backends, UnknownBackend};
 use crate::tools::executor::Handler;
 
 /// Declared tools, of which some are directives.
 pub struct RestTools {
     sent_by_runs: Vec<Handler>,
     of_directives: Vec<(String, RestTool, Arc<Command>)>,
+    titled: Vec<(String, Arc<Declared>, Arc<Backend>)>,
     lists: Arc<Lists>,
     loaders: Arc<Loaders>,
 }
@@ -33,11 +35,13 @@ impl RestTools {
         declared: impl IntoIterator<Item = (String, Declared)>,
     ) -> Result<Self, UnknownBackend> {
         let (lists, loaders) = (Arc::new(Lists::empty()), loaders.clone());
-        let mut tools = Self { sent_by_runs: Vec::new(), of_directives: Vec::new(), lists, loaders };
+        let (sent_by_runs, of_directives, titled) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tools = Self { sent_by_runs, of_directives, titled, lists, loaders };
         for (name, declared) in declared {
             let backend = backends.get(declared.backend())?.clone();
             let service = backends.service(declared.backend()).cloned();
             let (lists, loaders, declared) = (tools.lists.clone(), tools.loaders.clone(), Arc::new(declared));
+            tools.titled.push((name.clone(), declared.clone(), backend.clone()));
             let tool = RestTool { backend: backend.clone(), lists, loaders, declared: declared.clone() };
             match declared.directive.clone() {
                 None => tools.sent_by_runs.push((name.into(), Arc::new(tool))),
@@ -54,6 +58,11 @@ impl RestTools {
     pub fn commands(&self, max_result_bytes: usize) -> RestCommands {
         let commands = self.of_directives.iter().map(|(_, _, command)| command.clone());
         RestCommands::new(commands, self.lists.clone(), self.loaders.clone(), max_result_bytes)
+    }
+
+    /// What calls that wait are called.
+    pub fn titles(&self) -> Titles {
+        Titles::new(self.titled.iter().cloned())
     }
 
     /// The handlers, by the tools' names; those of directives request them from `desk`.

@@ -1,7 +1,6 @@
 //! `web_fetch`: one page, over at most five redirects, within one span of time.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
@@ -10,8 +9,8 @@ use serde::Serialize;
 
 use super::body::{self, BodyError};
 use super::page::{self, Text};
-use super::resolver::{Lookup, Resolver, UnknownName};
 use crate::bounded::address::{Exceptions, Refused, Way, vet};
+use crate::bounded::client::{Lookup, Reach, UnknownName, builder_over};
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::{Exhausted, Kind};
 
@@ -98,7 +97,8 @@ impl FetchError {
     /// The protocol's code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Refused(Refused::NotPublic) | Self::RefusedRedirect(Refused::NotPublic) => "forbidden_address",
+            Self::Refused(Refused::NotPublic | Refused::Metadata)
+            | Self::RefusedRedirect(Refused::NotPublic | Refused::Metadata) => "forbidden_address",
             Self::BadUrl(_)
             | Self::Refused(Refused::Scheme | Refused::UserInfo)
             | Self::RefusedRedirect(Refused::Scheme | Refused::UserInfo)
@@ -136,8 +136,8 @@ impl Fetcher {
         lookup: &Lookup,
         intake: Intake,
     ) -> Result<Self, reqwest::Error> {
-        let public = client(Resolver::vetting(lookup.clone()))?;
-        let excepted = client(Resolver::trusting(lookup.clone()))?;
+        let public = client(lookup.clone(), Reach::Public)?;
+        let excepted = client(lookup.clone(), Reach::Anywhere)?;
         Ok(Self { public, excepted, exceptions, timeout, intake })
     }
 
@@ -194,11 +194,10 @@ impl Fetcher {
 }
 
 /// A client that follows nothing by itself and keeps no connection, so that each request is vetted anew.
-fn client(resolver: Resolver) -> Result<Client, reqwest::Error> {
+fn client(lookup: Lookup, reach: Reach) -> Result<Client, reqwest::Error> {
     let headers = [(ACCEPT, ACCEPTED), (ACCEPT_ENCODING, "gzip")];
     let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
-    Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
+    builder_over(lookup, reach)
         .retry(reqwest::retry::never())
         // A proxy would resolve names again, and by itself.
         .no_proxy()
@@ -206,7 +205,6 @@ fn client(resolver: Resolver) -> Result<Client, reqwest::Error> {
         .user_agent(USER_AGENT)
         .default_headers(HeaderMap::from_iter(headers))
         .pool_max_idle_per_host(0)
-        .dns_resolver(Arc::new(resolver))
         .build()
 }
 

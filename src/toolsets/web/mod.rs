@@ -1,7 +1,7 @@
 //! The web for models: `web_fetch` reads one page, `web_search` asks a search engine.
 //!
 //! ```text
-//! address ─vet─▶ resolver: one look-up, all addresses vetted ─▶ answer ─▶ redirect: vetted anew, at most 5
+//! address ─vet─▶ client: one look-up, all addresses vetted ─▶ answer ─▶ redirect: vetted anew, at most 5
 //!                                                                 └─▶ body, bounded ─▶ page: charset, HTML ─▶ text
 //! ```
 //!
@@ -13,7 +13,6 @@ mod fetch;
 mod html;
 mod page;
 pub mod recorded;
-mod resolver;
 mod search;
 mod tools;
 

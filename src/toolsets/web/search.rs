@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::body::{self, BodyError};
 use super::page::is_readable;
+use crate::bounded::client::{self, Reach};
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 use crate::bounded::memory::{Exhausted, Kind};
@@ -128,12 +129,8 @@ impl Searcher {
     /// # Errors
     /// When the TLS setup fails.
     pub fn new(engine: Url, timeout: Duration, intake: Intake) -> Result<Self, reqwest::Error> {
-        let http = Client::builder()
-            // The engine's address is trusted, and no other that it names.
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .build()?;
+        // The engine's address is trusted, and no other that it names.
+        let http = client::builder(Reach::Private).retry(reqwest::retry::never()).no_proxy().build()?;
         Ok(Self { http, engine, timeout, intake })
     }
 

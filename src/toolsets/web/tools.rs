@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::fetch::Fetcher;
-use super::resolver::system_lookup;
 use super::search::Searcher;
 use crate::agent::ports::tools::ToolContext;
+use crate::bounded::client::system_lookup;
 use crate::chat::causes::Causes;
 use crate::chat::tool::ToolOutput;
 use crate::tools::executor::Handler;

@@ -4,6 +4,8 @@ use std::io;
 
 use rustix::io::Errno;
 
+use crate::bounded::memory::Exhausted;
+
 /// Why there is no snapshot, no list of changes, no restored project.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
@@ -25,6 +27,9 @@ pub enum CheckpointError {
     /// No space is left, or a quota is used up: it can be tried again when there is some.
     #[error("no space is left for the checkpoint")]
     Full(#[source] io::Error),
+    /// There is no memory for the answer now: it can be tried again in a moment.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
     /// The system refused.
     #[error("{doing} failed")]
     Io {

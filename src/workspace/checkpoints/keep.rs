@@ -50,6 +50,14 @@ impl Checkpoints {
     /// # Errors
     /// A tree or a pre-image is unknown or damaged, or something cannot be written.
     pub fn with_files_before(&mut self, tree: &str, before: &[PreImage]) -> Result<String, CheckpointError> {
+        let intake = Intake::new(&self.store);
+        let tree = self.with_files(&intake, parse(tree)?, before)?;
+        intake.finish(&self.store)?;
+        Ok(tree.to_string())
+    }
+
+    /// The same, with the new tree's objects in `intake`.
+    pub(super) fn with_files(&self, intake: &Intake, tree: Id, before: &[PreImage]) -> Result<Id, CheckpointError> {
         let mut files = BTreeMap::new();
         for image in before.iter().filter(|image| is_path(&image.path) && !self.places.is_anywhere_outside(&image.path))
         {
@@ -60,10 +68,10 @@ impl Checkpoints {
             let leaf = store::leaf_at(&self.store, kept, NAME)?.ok_or(CheckpointError::Unknown)?;
             files.insert(image.path.as_slice(), leaf);
         }
-        let intake = Intake::new(&self.store);
-        let tree = store::add(&self.store, &intake, Some(parse(tree)?), &files)?;
-        intake.finish(&self.store)?;
-        Ok(tree.to_string())
+        match files.is_empty() {
+            true => Ok(tree),
+            false => store::add(&self.store, intake, Some(tree), &files),
+        }
     }
 
     /// Keeps a tree as a checkpoint, and returns the checkpoint's id, which is that of no other one. Commit and

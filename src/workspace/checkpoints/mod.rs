@@ -35,7 +35,9 @@ use look::{Folder, Names, Places, Repositories};
 #[cfg(test)]
 pub use restore::{Left, Reason, Restored};
 pub use store::Mode;
-use store::{Id, Store};
+use store::{Id, Intake, Store};
+
+use crate::bounded::memory::Reservation;
 
 /// The approved state and the newest one are asked for again and again.
 const MOST_NAMED_TREES: usize = 4;
@@ -110,19 +112,60 @@ impl Checkpoints {
         })
     }
 
-    /// Looks at the project and remembers what was seen.
+    /// How the project's files differ now from those of a tree, together with what files were before a tool's first touch.
+    /// It is only a look: nothing of it stays in the store.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::snapshot`], or there is no memory for what differs.
+    pub fn compare(
+        &mut self,
+        (tree, before): (&str, &[PreImage]),
+        touched: &Touched,
+        held: &mut Reservation,
+    ) -> Result<Vec<ChangedFile>, CheckpointError> {
+        let intake = Intake::new(&self.store);
+        let from = self.with_files(&intake, parse(tree)?, before)?;
+        let names = self.names_of(from)?;
+        let look::Seen { folder, tree, told } = self.glance(&intake, touched, &[names], self.seen.clone())?;
+        let differing = self.differing(from, tree, held);
+        // What the store does not get is read again at the next look.
+        if intake.is_empty() {
+            self.remember(folder, told.is_new);
+        }
+        differing
+    }
+
+    /// Looks at the project, stores what is new and remembers what was seen.
     fn look(&mut self, touched: &Touched, trees: &[Arc<Names>]) -> Result<look::Seen, CheckpointError> {
+        let intake = Intake::new(&self.store);
+        let last = std::mem::take(&mut self.seen);
+        let mut seen = self.glance(&intake, touched, trees, last)?;
+        intake.finish(&self.store)?;
+        self.remember(std::mem::take(&mut seen.folder), seen.told.is_new);
+        Ok(seen)
+    }
+
+    /// Looks at the project, of which `last` was seen before. What is new is in `intake`.
+    fn glance(
+        &mut self,
+        intake: &Intake,
+        touched: &Touched,
+        trees: &[Arc<Names>],
+        last: Folder,
+    ) -> Result<look::Seen, CheckpointError> {
         let mut named = Names::default();
         touched.iter().for_each(|path| named.insert(path));
         let also: Vec<&Names> = trees.iter().map(Arc::as_ref).chain([&named]).collect();
-        let last = std::mem::take(&mut self.seen);
-        let mut seen = look::look(&self.places, &self.store, &mut self.repositories, &also, last)?;
-        self.seen = std::mem::take(&mut seen.folder);
-        if seen.told.is_new {
+        look::look(&self.places, &self.store, intake, &mut self.repositories, &also, last)
+    }
+
+    /// Remembers what was seen, all of which the store has.
+    fn remember(&mut self, seen: Folder, is_new: bool) {
+        self.seen = seen;
+        if is_new {
             // Without it everything is read once more after a restart: no reason to fail.
             let _ = look::save(&self.seen_file, &self.seen);
         }
-        Ok(seen)
     }
 
     /// The paths of a tree.

@@ -8,7 +8,7 @@ pub mod said;
 pub mod targets;
 
 use said::Said;
-use switchboard::llm::{Vendor, recorded};
+use switchboard::llm::{Vendor, Wire, recorded};
 
 /// How many bytes at the beginning of an input say how the rest is cut.
 const CUT_BYTES: usize = 4;
@@ -33,17 +33,23 @@ pub fn pieces<'a>(cut: &[u8], body: &'a [u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// What `body` says, read in one piece and in pieces.
-pub fn said(vendor: Vendor, cut: &[u8], body: &[u8]) -> Said {
-    let whole = Said::of(recorded::events(vendor, [body]));
-    let in_pieces = Said::of(recorded::events(vendor, pieces(cut, body)));
+/// What `body` says on `wire`, read in one piece and in pieces.
+pub fn said(wire: impl Into<&'static Wire>, cut: &[u8], body: &[u8]) -> Said {
+    let wire = wire.into();
+    let whole = Said::of(recorded::events(wire, [body]));
+    let in_pieces = Said::of(recorded::events(wire, pieces(cut, body)));
     assert_eq!(in_pieces, whole);
     whole
 }
 
-/// Reads an input as `vendor`'s answer.
-pub fn fold(vendor: Vendor, input: &[u8]) {
+/// Reads an input as an answer on `wire`.
+pub fn fold(wire: impl Into<&'static Wire>, input: &[u8]) {
     if let Some((cut, body)) = parts(input) {
-        said(vendor, cut, body);
+        said(wire, cut, body);
     }
+}
+
+/// The other wire of the vendor that has two.
+pub fn responses() -> &'static Wire {
+    Vendor::OpenAi.wires().last().expect("a vendor has a wire")
 }

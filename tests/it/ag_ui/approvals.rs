@@ -126,19 +126,12 @@ async fn calls_that_wait_together_are_decided_together_and_seen_as_one_run() {
 
     let words = "Nothing was done yet, since a decision is needed first: close_ticket waits for your approval; \
                  close_ticket waits for your approval.";
-    let both_open = json!([
-        {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs"},
-        {"type": "TEXT_MESSAGE_START", "messageId": "theirs.open", "role": "assistant"},
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "theirs.open", "delta": words},
-        {"type": "TEXT_MESSAGE_END", "messageId": "theirs.open"},
-        {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs",
-         "outcome": {"type": "interrupt", "interrupts": [seven, eight]}},
-    ]);
+    let both_open = error("open_interrupts", words);
     let yes = resolved(seven, json!({"approved": true}));
     let told = world.run(&resuming(after_call(), json!([yes]))).await;
     assert_eq!(json!(told), both_open, "one of two");
     let told = world.run(&says("Never mind")).await;
-    assert_eq!(json!(told), both_open, "no answer at all, of a client that may never have heard of them");
+    assert_eq!(json!(told), both_open, "no answer at all");
     assert_eq!((world.writes(), world.s.asked().len()), (Vec::<String>::new(), 1), "nothing was decided");
 
     let answer = json!([resolved(eight, json!({"approved": false})), yes]);
@@ -166,6 +159,50 @@ async fn calls_that_wait_together_are_decided_together_and_seen_as_one_run() {
     ]);
     assert_eq!(json!(told), expected);
     assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"]);
+}
+
+#[tokio::test]
+async fn decisions_that_come_together_are_answered_once() {
+    let both = turn().call("c", "close_ticket", &json!({"id": 7})).call("d", "close_ticket", &json!({"id": 8})).done();
+    let settings = [("RUNS__DECISIONS_S", "600")];
+    let world = World::answering(&settings, [both, answers("7 is closed, 8 stays.")].map(Script::answer)).await;
+    let shown = interrupts(&world.run(&says("Close 7 and 8")).await);
+    let answer =
+        json!([resolved(&shown[0], json!({"approved": true})), resolved(&shown[1], json!({"approved": false}))]);
+    let told = world.run(&resuming(after_call(), answer)).await;
+    let expected = json!([
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs"},
+        {"type": "STEP_STARTED", "stepName": "turn-0"},
+        result(1, "c", RESULT),
+        result(2, "d", TURNED_DOWN),
+        {"type": "STEP_FINISHED", "stepName": "turn-0"},
+        {"type": "STEP_STARTED", "stepName": "turn-1"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "R.m3", "role": "assistant"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "R.m3", "delta": "7 is closed, 8 stays."},
+        {"type": "TEXT_MESSAGE_END", "messageId": "R.m3"},
+        {"type": "STEP_FINISHED", "stepName": "turn-1"},
+        finished(1),
+    ]);
+    assert_eq!(json!(told), expected);
+    assert_eq!((world.writes(), world.s.asked().len()), (vec!["POST /v1/tickets/7/close {}".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn an_operator_may_have_open_interrupts_told_in_a_text() {
+    let settings = [("SERVER__AG_UI_OPEN_INTERRUPTS", "text")];
+    let world = World::answering(&settings, [closes("c", 7).answer()]).await;
+    let shown = interrupts(&world.run(&says("Close 7")).await);
+    let told = world.run(&says("Never mind")).await;
+    let words = "Nothing was done yet, since a decision is needed first: close_ticket waits for your approval.";
+    let expected = json!([
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "theirs"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "theirs.open", "role": "assistant"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "theirs.open", "delta": words},
+        {"type": "TEXT_MESSAGE_END", "messageId": "theirs.open"},
+        {"type": "RUN_FINISHED", "threadId": "t", "runId": "theirs",
+         "outcome": {"type": "interrupt", "interrupts": shown}},
+    ]);
+    assert_eq!(json!(told), expected, "also for a client that may never have heard of them");
 }
 
 #[tokio::test]
@@ -238,7 +275,7 @@ async fn a_call_waits_in_its_thread_however_many_of_others_wait_for_the_same_rol
     let (own, theirs) = (interrupts(&asked), interrupts(&theirs));
     assert_eq!((own.len(), theirs.len()), (1, 101));
     let told = super::told(world.post_as(&ada, "/v1/ag-ui/tickets", &says("Hi")).await).await;
-    assert_eq!(interrupts(&told), own, "it is still open");
+    assert_eq!(told.last().unwrap()["code"], "open_interrupts", "it is still open");
     let yes = json!([resolved(&own[0], json!({"approved": true}))]);
     let told = super::told(world.post_as(&ada, "/v1/ag-ui/tickets", &resuming(after_call(), yes)).await).await;
     assert_eq!((&told[2], told.last()), (&result(1, "c", RESULT), Some(&finished(1))));

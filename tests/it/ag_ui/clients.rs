@@ -204,5 +204,21 @@ async fn copilotkit_finds_what_waits_after_a_reload_and_approves_it() {
     assert_eq!((&told["waiting"], &told["left"]), (&json!(["close_ticket waits for your approval"]), &json!([])));
     let last = told["again"].as_array().unwrap().last().unwrap();
     assert_eq!(last, &json!({"role": "assistant", "content": "Closed."}));
+    let call = json!({"id": "c", "type": "function", "function": {"name": "close_ticket", "arguments": "{}"}});
+    let later = json!([
+        {"role": "user", "content": "Close 7"},
+        {"role": "assistant", "toolCalls": [call]},
+        {"role": "tool", "toolCallId": "c", "content": "{\"status\":\"done\"}"},
+        {"role": "assistant", "content": "Closed."},
+    ]);
+    assert_eq!(told["later"], later, "a page that is loaded later shows it once");
     assert_eq!(world.writes(), ["POST /v1/tickets/7/close {}"]);
+}
+
+#[tokio::test]
+async fn copilotkit_asks_a_question_again_and_does_not_repeat_it() {
+    let world = World::playing([answers("Hello."), answers("Hello again.")]).await;
+    let Some(told) = copilot(&world, "regenerate").await else { return };
+    let thread = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello again."}]);
+    assert_eq!((&told["ran"], &told["again"]), (&thread, &thread));
 }

@@ -126,6 +126,64 @@ async fn what_waits_is_shown_again_to_who_connects() {
 }
 
 #[tokio::test]
+async fn a_call_is_shown_again_once_with_what_became_of_it_in_later_runs() {
+    let paints = calls("p", "paint", &json!({"color": "red"}));
+    let closes = calls("c", "close_ticket", &json!({"id": 7}));
+    let world = World::playing([closes, answers("Closed."), paints, answers("Painted.")]).await;
+    let held = world.run(&says("Close 7")).await;
+    let id = &held.last().unwrap()["outcome"]["interrupts"][0]["id"];
+    let mut resume = super::input(json!([]));
+    resume["resume"] = json!([{"interruptId": id, "status": "resolved", "payload": {"approved": true}}]);
+    world.run(&resume).await;
+    let tool = json!({"name": "paint", "description": "Paints.", "parameters": {"type": "object"}});
+    let mut paint = says("Paint it");
+    paint["messages"][0]["id"] = json!("u2");
+    paint["tools"] = json!([tool]);
+    world.run(&paint).await;
+    let messages = json!([{"id": "r1", "role": "tool", "toolCallId": "p", "content": "painted"}]);
+    world.run(&super::input(messages)).await;
+    let again = told(world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await).await;
+    let shown: Vec<Value> = again[1]["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| {
+            let calls: Vec<_> =
+                message["toolCalls"].as_array().into_iter().flatten().map(|call| call["id"].clone()).collect();
+            json!([message["role"], message["content"], message["toolCallId"], calls])
+        })
+        .collect();
+    let expected = json!([
+        ["user", "Close 7", null, []],
+        ["assistant", null, null, ["c"]],
+        ["tool", "{\"status\":\"done\"}", "c", []],
+        ["assistant", "Closed.", null, []],
+        ["user", "Paint it", null, []],
+        ["assistant", null, null, ["p"]],
+        ["tool", "{\"status\":\"done\"}", "p", []],
+        ["assistant", "Painted.", null, []],
+    ]);
+    assert_eq!(json!(shown), expected);
+}
+
+#[tokio::test]
+async fn a_question_with_the_clients_own_id_is_asked_again_and_not_twice() {
+    let world = World::playing([answers("Fine."), answers("Better."), answers("Yes?"), answers("Well.")]).await;
+    let count = |world: &World| world.s.last_asked().iter().filter(|message| message["role"] == "user").count();
+    let question = says("How is 7?");
+    world.run(&question).await;
+    world.run(&question).await;
+    assert_eq!(count(&world), 1, "regenerate: asked again, without the answer that was cut off");
+    let again = told(world.post_as(&world.s.app.token, CONNECT, &says("ignored")).await).await;
+    assert_eq!(again[1]["messages"][1]["content"], "Better.");
+    let other = super::input(json!([{"id": "u2", "role": "user", "content": "How is 7?"}]));
+    world.run(&other).await;
+    assert_eq!(count(&world), 2, "another message with the same words");
+    world.run(&says("How is 8?")).await;
+    assert_eq!(count(&world), 3, "other words under an id that was used before");
+}
+
+#[tokio::test]
 async fn calls_are_shown_again_with_what_became_of_them_and_what_is_cut_back_is_asked_again() {
     let looks = turn().text("Looking.").call("a", "get_ticket", &json!({"id": 7})).done();
     let world = World::playing([looks, answers("Fine."), answers("Better."), answers("Hello."), answers("No.")]).await;

@@ -61,7 +61,7 @@ async fn a_bad_input_is_told_what_is_wrong_with_it_and_runs_nothing() {
             message(json!({"id": "u", "role": "user", "content": [{"type": "text", "text": "Look"},
                 {"type": "image", "source": {"type": "url", "value": "http://localhost/x"}}]})),
             400,
-            "messages [0] must have no part of the type \"image\": only text is read here",
+            "messages [0] must have the file itself, as data or by the id of an upload: addresses are not fetched",
         ),
         (message(json!({"id": "t", "role": "tool", "content": "x"})), 400, "messages [0] must have a toolCallId"),
         (

@@ -98,6 +98,26 @@ async fn several_decisions_are_taken_one_after_the_other_in_one_stream() {
 }
 
 #[tokio::test]
+async fn decisions_that_come_together_are_answered_once() {
+    let both =
+        turn().call("c1", "close_ticket", &json!({"id": 1})).call("c2", "close_ticket", &json!({"id": 2})).done();
+    let w = World::answering(&[("RUNS__DECISIONS_S", "600")], [both, says("Both.")].map(Script::answer)).await;
+    let stream = w.ask("?sdk=6", &said("Close both")).await;
+    let [one, two] = &asked(&stream)[..] else { panic!("{stream:#?}") };
+    let send = async || {
+        let body = decisions([decided(one, true), decided(two, true)]);
+        let request = w.s.app.http.post(w.s.app.url("/v1/ai-sdk/chat?sdk=6")).bearer_auth(&w.s.app.token);
+        super::stream(request.header("idempotency-key", "k").json(&body).send().await.unwrap()).await
+    };
+    let stream = send().await;
+    let outputs: Vec<_> = stream.all("tool-output-available").iter().map(|chunk| chunk["toolCallId"].clone()).collect();
+    assert_eq!((outputs, stream.text()), (vec![json!("c1"), json!("c2")], "Both.".to_owned()));
+    assert_eq!(stream.types()[1..4], ["tool-output-available", "tool-output-available", "start-step"]);
+    assert_eq!(send().await.chunks, stream.chunks, "the same request finds its run again");
+    assert_eq!((w.writes().len(), w.s.asked().len()), (2, 2));
+}
+
+#[tokio::test]
 async fn the_same_request_with_a_key_finds_all_of_its_runs() {
     let both =
         turn().call("c1", "close_ticket", &json!({"id": 1})).call("c2", "close_ticket", &json!({"id": 2})).done();

@@ -254,3 +254,33 @@ async fn a_page_made_with_the_react_hook_talks_and_approves() {
     assert_eq!(seen, json!({"asked": "Close 7Approve close_ticketAsk", "articles": articles}));
     assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
 }
+
+#[tokio::test]
+async fn a_stop_of_the_client_ends_a_run_in_the_background_at_once_or_with_the_next_message() {
+    for major in ALL {
+        let half = || turn().text("Half").hangs();
+        let Some((w, seen)) = walked(major, "stopInBackground", [half(), half(), says("Here.")]).await else { return };
+        assert_eq!(
+            (&seen["status"], &seen["heard"]),
+            (&json!("ready"), &json!([{"stopped": true}])),
+            "{major}: {seen:#}"
+        );
+        assert_eq!(parts(&seen), [step(), text("Here.")], "{major}");
+        w.s.model.clients_gone(2).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_loaded_again_decides_what_waits_and_shows_it_once() {
+    for major in WITH_APPROVALS {
+        let closes = calls("c1", "close_ticket", &json!({"id": 7}));
+        let turns = [closes, says("Closed."), says("It is closed.")];
+        let Some((w, seen)) = walked(major, "reload", turns).await else { return };
+        let parts = ["step-start", "output-available", "step-start", "done"];
+        let shown = json!([[true, "user", ["done"]], [true, "assistant", parts]]);
+        assert_eq!(seen["heard"].as_array().unwrap().last().unwrap(), &shown, "{major}: {seen:#}");
+        let last = &seen["messages"].as_array().unwrap().last().unwrap()["parts"];
+        assert_eq!(last.as_array().unwrap().last().unwrap(), &text("It is closed."), "{major}");
+        assert_eq!(w.writes(), ["POST /v1/tickets/7/close"], "{major}: made once");
+    }
+}

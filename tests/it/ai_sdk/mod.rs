@@ -4,6 +4,7 @@
 mod approvals;
 mod client_tools;
 mod clients;
+mod history;
 mod places;
 mod requests;
 mod resuming;

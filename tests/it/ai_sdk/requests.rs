@@ -14,7 +14,7 @@ fn with(mut body: Value, key: &str, value: Value) -> Value {
 async fn what_cannot_be_answered_is_refused_before_a_stream() {
     let w = World::playing([]).await;
     let assistant = |parts: Value| request(json!([{"id": "a", "role": "assistant", "parts": parts}]));
-    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA=="}]);
+    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,A"}]);
     let approval = |approval: Value| {
         assistant(
             json!([{"type": "dynamic-tool", "toolName": "t", "toolCallId": "c", "state": "approval-responded", "input": {}, "approval": approval}]),
@@ -36,7 +36,7 @@ async fn what_cannot_be_answered_is_refused_before_a_stream() {
         (request(json!([user("u", " ")])), "messages has no text"),
         (
             request(json!([{"id": "u", "role": "user", "parts": file}])),
-            "messages has a file (image/png), and only text can be sent",
+            "messages has a file that must have its data in base64",
         ),
         (
             request(json!([{"id": "s", "role": "system", "parts": []}])),
@@ -73,9 +73,17 @@ async fn what_cannot_be_answered_is_refused_before_a_stream() {
         ),
         (
             tool(json!({"name": "a"})),
-            "tools [0] must have a name and inputSchema, an object, and may have a description",
+            "tools [0] must have a name, and inputSchema or parameters, an object, and may have a description",
         ),
-        (tool(json!("a")), "tools must be a list of objects"),
+        (tool(json!("a")), "tools must be a list of objects, or an object with an object for each name"),
+        (
+            with(said("Hi"), "tools", json!({"a": 1})),
+            "tools must be a list of objects, or an object with an object for each name",
+        ),
+        (
+            with(said("Hi"), "tools", json!({"a b": {"parameters": {}}})),
+            "tools [0] must have a name of 1 to 64 characters of A-Z a-z 0-9 _ -",
+        ),
     ];
     for (body, expected) in rows {
         let (status, code, detail) = problem(post(&w.s.app, "", &body).await).await;
@@ -87,6 +95,38 @@ async fn what_cannot_be_answered_is_refused_before_a_stream() {
     assert_eq!((status, code.as_str()), (400, "invalid_request"));
     let unsigned = w.s.app.http.post(w.s.app.url("/v1/ai-sdk/chat")).json(&said("Hi")).send().await.unwrap();
     assert_eq!(problem(unsigned).await.0, 401);
+}
+
+#[tokio::test]
+async fn tools_of_the_page_come_in_the_forms_that_clients_have() {
+    let schema = json!({"type": "object", "properties": {"color": {"type": "string"}}});
+    let forms = [
+        (json!({}), None, "none, as an object"),
+        (json!({"paint": {"description": "Paints.", "parameters": schema}}), Some("Paints."), "by their names"),
+        (json!([{"name": "paint", "parameters": schema}]), None, "as models are told"),
+        (
+            json!([{"name": "paint", "description": "Paints.", "inputSchema": schema}]),
+            Some("Paints."),
+            "as the SDK says",
+        ),
+    ];
+    for (tools, description, reason) in forms {
+        let w = World::playing([says("Hi!")]).await;
+        assert_eq!(w.ask("", &with(said("Hi"), "tools", tools.clone())).await.text(), "Hi!", "{reason}");
+        let told = w.s.model.requests().pop().unwrap().json()["tools"].as_array().unwrap().clone();
+        let painting: Vec<_> = told.into_iter().filter(|tool| tool["function"]["name"] == "paint").collect();
+        match painting.first() {
+            None => assert!(tools.as_object().is_some_and(serde_json::Map::is_empty), "{reason}"),
+            Some(tool) => {
+                assert_eq!(tool["function"]["parameters"], schema, "{reason}");
+                assert_eq!(
+                    tool["function"]["description"].as_str().filter(|text| !text.is_empty()),
+                    description,
+                    "{reason}"
+                );
+            }
+        }
+    }
 }
 
 #[tokio::test]

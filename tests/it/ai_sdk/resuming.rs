@@ -74,6 +74,44 @@ async fn a_call_that_is_still_made_is_shown_to_who_comes_back() {
 }
 
 #[tokio::test]
+async fn a_query_in_the_address_of_the_chat_stands_before_what_the_client_appends() {
+    let w = World::playing([turn().text("Half").hangs()]).await;
+    let get = async |path: &str| w.s.app.http.get(w.s.app.url(path)).bearer_auth(&w.s.app.token).send().await.unwrap();
+    for path in
+        ["/v1/ai-sdk/chat?sdk=7&context_type=tickets/c/stream", "/v1/ai-sdk/chat?context_type=tickets&sdk=7/c/stream"]
+    {
+        assert_eq!(get(path).await.status(), 204, "{path}: nothing is active");
+    }
+    let mut first = super::post(&w.s.app, "?sdk=7&context_type=tickets", &in_background("Hello")).await;
+    read_until(&mut first, "Half").await;
+    let mut second = get("/v1/ai-sdk/chat?sdk=7&context_type=tickets/c/stream").await;
+    read_until(&mut second, "Half").await;
+    assert_eq!(stop(&w.s.app, "c").await, (200, json!({"stopped": true})));
+    for path in
+        ["/v1/ai-sdk/chat", "/v1/ai-sdk/chat?sdk=7", "/v1/ai-sdk/chat?sdk=7/stream", "/v1/ai-sdk/chat?sdk=8/c/stream"]
+    {
+        assert_eq!(super::problem(get(path).await).await.0, 400, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_after_a_stop_of_the_page_ends_what_nobody_reads_any_more() {
+    let w = World::playing([turn().text("Half").hangs(), says("And now?")]).await;
+    let mut first = super::post(&w.s.app, "", &in_background("Hello")).await;
+    let run = first.headers()["x-run-id"].to_str().unwrap().to_owned();
+    read_until(&mut first, "Half").await;
+    let busy = super::post(&w.s.app, "", &in_background("Another page")).await;
+    assert_eq!(super::problem(busy).await.1, "conversation_busy", "somebody reads it");
+    // What `stop()` of useChat does.
+    drop(first);
+    let second = stream(super::post(&w.s.app, "", &in_background("Next")).await).await;
+    assert_eq!(second.text(), "And now?");
+    let state = w.s.app.http.get(w.s.app.url(&format!("/v1/agent/runs/{run}"))).bearer_auth(&w.s.app.token);
+    let state: Value = state.send().await.unwrap().json().await.unwrap();
+    assert_eq!(state["state"], "cancelled", "{state}");
+}
+
+#[tokio::test]
 async fn a_chat_that_is_none_has_nothing_to_come_back_to_or_to_stop() {
     let w = World::playing([]).await;
     for chat in ["unknown", "no%20id"] {

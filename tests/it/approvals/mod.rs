@@ -8,6 +8,7 @@ mod listing;
 mod once;
 mod roles;
 mod times;
+mod together;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -87,7 +87,7 @@ async fn a_newcomer_walks_through_the_page() {
                 "calls": [
                     "archive_stream: waiting"
                 ],
-                "title": "May I call archive_stream?",
+                "title": "Archive Gene editing?",
                 "arguments": "stream_id 124",
                 "said": "Approved.",
                 "done": [
@@ -119,6 +119,7 @@ async fn a_newcomer_walks_through_the_page() {
                 "isKept": true
             }),
         ),
+        ("search", json!({"title": "What does this workflow do?", "note": "1 conversation"})),
         ("wrong", json!([])),
     ] {
         assert_eq!(seen[state], expected, "{state}");

@@ -1,7 +1,7 @@
 //! Conversations that a client keeps to itself.
 
 use serde_json::json;
-use switchboard::agent::ports::conversations::Page;
+use switchboard::agent::ports::conversations::{Listed, Page};
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, ClientMessage, Parent, RunInput};
 use switchboard::chat::message::Message;
@@ -21,7 +21,7 @@ fn words(messages: &[Message]) -> Vec<String> {
 #[tokio::test]
 async fn what_was_said_before_goes_before_the_first_message_alone() {
     let d = Desk::playing([says("Three."), says("Four.")]).await;
-    let earlier = vec![ClientMessage::User("One?".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
+    let earlier = vec![ClientMessage::User("One?".to_owned(), Vec::new()), ClientMessage::Assistant("Two.".to_owned())];
     let ask = |text: &str| RunInput { earlier: earlier.clone(), unlisted: true, ..input(Ask::message(text), &[]) };
     assert_eq!(told(&d.ask(ask("And?")).await.unwrap()), ["end"]);
     assert_eq!(words(&d.last_asked().0), ["One?", "Two.", "And?"]);
@@ -30,7 +30,7 @@ async fn what_was_said_before_goes_before_the_first_message_alone() {
     assert_eq!(words(&d.last_asked().0), all, "it is told once: the server's own history is never replaced");
 
     let owner = ada().owner;
-    let listed = d.store.conversations(&owner, Page { limit: 9, cursor: None }).await.unwrap();
+    let listed = d.store.conversations(&owner, Listed::default(), Page { limit: 9, cursor: None }).await.unwrap();
     assert!(listed.items.is_empty(), "it is unlisted");
     let view = seen(&*d.store, &owner, &ask("").conversation.unwrap()).await.unwrap();
     assert_eq!(view.messages.len(), 4, "what the client told is nobody's message");
@@ -40,7 +40,7 @@ async fn what_was_said_before_goes_before_the_first_message_alone() {
 async fn what_was_said_before_is_there_when_the_client_tells_its_results_or_wants_another_answer() {
     let asking = calls(&[("t1", "locate", json!({"city": "Ulm"}))]);
     let d = Desk::playing([asking, vec![], says("North."), says("Far north."), says("Ulm?")]).await;
-    let earlier = vec![ClientMessage::User("One?".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
+    let earlier = vec![ClientMessage::User("One?".to_owned(), Vec::new()), ClientMessage::Assistant("Two.".to_owned())];
     let first = RunInput { earlier, unlisted: true, ..input(Ask::message("Where?"), &[tool("locate")]) };
     let events = d.ask(first).await.unwrap();
     assert_eq!(told(&events).last().unwrap(), "awaiting client: t1");

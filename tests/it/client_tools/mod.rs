@@ -164,6 +164,8 @@ impl Desk {
             tool_arguments_bytes: 0,
             wall: Duration::ZERO,
             approval: Duration::from_secs(60),
+            summary_wait: Duration::ZERO,
+            decisions: Duration::ZERO,
             repeated_calls: 0,
             approvals: 0,
             payloads: 0,
@@ -175,9 +177,11 @@ impl Desk {
             data: Arc::new(Tools),
             finder: Finder::default(),
             store: store.clone(),
+            files: Arc::new(switchboard::files::NoFiles),
             checkpoints: None,
             payloads: store.clone(),
             approvals: store.clone(),
+            decisions: store.clone(),
             plans: store.clone(),
             names: store.clone(),
             helpers: Helpers::default(),
@@ -209,6 +213,8 @@ impl Desk {
             summariser: Summariser { writer: Helper::Off, agent },
             sessions: store.clone(),
             labeller: Helper::Off,
+            titles: store.clone(),
+            titler: Helper::Off,
             places: store.clone(),
             plans: store.clone(),
             chosen: None,
@@ -220,7 +226,7 @@ impl Desk {
 
     /// The events of a request, to the end.
     pub async fn ask(&self, input: RunInput) -> Result<Vec<AgentEvent>, StartError> {
-        let request = Request { id: "r".to_owned(), key: None };
+        let request = Request { id: "r".to_owned(), key: None, may_repeat: false };
         let mut attached: Attached = self.runs.start(ada(), input, request).await?;
         let mut events = Vec::new();
         while let Next::Event { event, .. } = attached.next().await {
@@ -279,7 +285,7 @@ pub fn tool(name: &str) -> Arc<ToolDef> {
 
 /// What a client says came of a call.
 pub fn result(call: &str, content: &str) -> ClientResult {
-    ClientResult { call: call.to_owned(), content: content.to_owned(), is_error: false }
+    ClientResult { call: call.to_owned(), content: content.to_owned(), files: Vec::new(), is_error: false }
 }
 
 const USAGE: Usage = Usage { input_tokens: 10, output_tokens: 5, cached_input_tokens: 0, reasoning_tokens: 0 };

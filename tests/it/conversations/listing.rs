@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{get, is_time, refusal, said};
@@ -37,11 +37,14 @@ async fn a_conversation_shows_who_said_what_and_what_became_of_calls() {
     for time in ["created_at", "updated_at"] {
         assert!(is_time(&conversation[time].take()));
     }
+    let runs = conversation.as_object_mut().unwrap().remove("runs").unwrap();
+    assert_eq!((&runs[0]["id"], &runs[0]["state"], &runs[1]), (&json!(run), &json!("completed"), &Value::Null));
     assert_eq!(
         conversation,
         json!({
             "id": "c.1", "title": "How many triggers?", "context_type": "workflow", "created_at": null, "updated_at": null,
-            "message_count": 3,
+            "message_count": 3, "pinned": false, "archived": false,
+            "usage": {"runs": 1, "turns": 2, "input_tokens": 20, "output_tokens": 10, "cached_input_tokens": 0, "cost_usd": 0.0},
             "messages": [
                 {"id": "0", "role": "user", "text": "How many triggers?\nPlease.", "created_at": null},
                 {"id": "1", "role": "assistant", "text": "Let me see.", "created_at": null, "tool_calls": [
@@ -90,7 +93,19 @@ async fn the_list_goes_from_the_newest_change_on_in_parts() {
     assert_eq!(whole.get("next_cursor"), None, "nothing follows");
     assert_eq!((&whole["items"][0]["title"], &whole["items"][0]["message_count"]), (&json!("This is b"), &json!(4)));
     let keys: HashSet<&str> = whole["items"][0].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, HashSet::from(["id", "title", "context_type", "created_at", "updated_at", "message_count"]));
+    assert_eq!(
+        keys,
+        HashSet::from([
+            "id",
+            "title",
+            "context_type",
+            "created_at",
+            "updated_at",
+            "message_count",
+            "pinned",
+            "archived"
+        ])
+    );
 }
 
 #[tokio::test]

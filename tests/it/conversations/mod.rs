@@ -5,6 +5,7 @@ mod branches;
 mod changing;
 mod exporting;
 mod fates;
+mod library;
 mod listing;
 mod owners;
 mod parts;

@@ -169,6 +169,32 @@ async fn a_run_waits_for_the_summary_that_is_being_made_and_it_is_made_once() {
 }
 
 #[tokio::test]
+async fn a_run_waits_for_a_summary_only_so_long_and_the_next_one_has_it() {
+    let gate = Arc::new(Notify::new());
+    let mut answers = runs();
+    answers.push(gated(&gate, says("The summary.")));
+    answers.push(says("Without it.").answer());
+    answers.push(says("With it.").answer());
+    let s = Scripted::with(&[HISTORY, ("RUNS__SUMMARY_WAIT_S", "1")], answers).await;
+    for nth in 0..3 {
+        s.app.say("c", &format!("question {nth}")).await;
+    }
+    asked(&s, 7).await;
+    // Nobody opens the gate: without an end of its patience this would never be answered.
+    let told = s.app.say("c", "More").await;
+    assert_eq!(phases(&told), ["start", "end", "turn"], "the pair is closed");
+    let last = s.last_asked();
+    assert!(text(&last[1]).contains("is left out here"), "the model is told what it does not read: {last:?}");
+    assert_eq!(text(last.last().unwrap()), "More");
+
+    gate.notify_one();
+    settled().await;
+    let told = s.app.say("c", "Well?").await;
+    assert_eq!(phases(&told), ["start", "end", "turn"]);
+    assert!(text(&s.last_asked()[1]).contains("The summary."), "what took too long is of use: {:?}", s.last_asked());
+}
+
+#[tokio::test]
 async fn a_run_that_waits_for_a_summary_can_be_cancelled_and_the_next_one_has_it() {
     let gate = Arc::new(Notify::new());
     let mut answers = runs();

@@ -41,6 +41,9 @@ fn every_code_before_a_stream_is_explained_with_its_status_and_whether_to_retry(
     // This is no operation's own, and this is told only in the words of another wire.
     statuses.entry("method_not_allowed".to_owned()).or_default().insert(405);
     statuses.entry("helper_off".to_owned()).or_default().insert(503);
+    // These are told to the page alone.
+    statuses.entry("sign_in_refused".to_owned()).or_default().insert(400);
+    statuses.entry("sign_in_unavailable".to_owned()).or_default().insert(503);
     let told = |code: &Code| {
         let statuses: Vec<String> = statuses.get(code.name()).into_iter().flatten().map(u16::to_string).collect();
         (code.name().to_owned(), (statuses.join(", "), if code.is_retryable() { "yes" } else { "no" }.to_owned()))
@@ -142,12 +145,24 @@ async fn the_error_answers_of_every_route_are_as_described() {
         if !operation["requestBody"].is_object() {
             continue;
         }
-        // Editors send whole documents.
-        let most = if path == "/api/chat" { 16 << 20 } else { 1000 };
+        let most = match path.as_str() {
+            // Editors send whole documents, agents whole conversations.
+            "/api/chat" => 16 << 20,
+            "/v1/responses" | "/v1/responses/input_tokens" | "/v1/messages" | "/v1/messages/count_tokens" => 32 << 20,
+            "/v1/chat/completions" | "/v1/ai-sdk/chat" => 32 << 20,
+            "/v1/ag-ui/{agent}" | "/v1/copilotkit/agent/{agent}/run" => 32 << 20,
+            "/v1/agent/files" => 20 << 20,
+            "/mcp" | "/mcp/{profile}" => 4 << 20,
+            _ => 1000,
+        };
         let large = signed(method.clone()).body("x".repeat(most + 1)).send().await.unwrap();
         assert_described(&document, &place, &operation, 413, large).await;
         let packed = signed(method.clone()).header("content-encoding", "gzip").body("x").send().await.unwrap();
         assert_described(&document, &place, &operation, 415, packed).await;
+        // Any text is a file.
+        if path == "/v1/agent/files" {
+            continue;
+        }
         let garbled = signed(method).body("\u{1}").send().await.unwrap();
         let status = garbled.status().as_u16();
         assert!([400, 403, 404, 422].contains(&status), "{place}: {status}");

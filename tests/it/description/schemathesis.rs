@@ -55,12 +55,16 @@ async fn configuration(server: &Serving, token: &str) -> String {
 profiles = {{values = ["workflow", "tables"]}}
 runs = {{values = ["{run}"]}}
 previews = {{values = ["{preview}"]}}
+responses = {{values = ["resp_{run}"]}}
 conversations = {{values = ["kept"]}}
+threads = {{values = ["conv_kept"]}}
 chats = {{values = ["1"]}}
 [parameters]
 "path.agent" = {{dictionary = "profiles", probability = 0.7}}
 "path.model" = {{dictionary = "profiles", probability = 0.7}}
 "path.run_id" = {{dictionary = "runs", probability = 0.7}}
+"path.response_id" = {{dictionary = "responses", probability = 0.7}}
+"path.conversation" = {{dictionary = "threads", probability = 0.7}}
 "path.preview_id" = {{dictionary = "previews", probability = 0.7}}
 "path.approval_id" = {{dictionary = "previews", probability = 0.7}}
 "path.conversation_id" = {{dictionary = "conversations", probability = 0.7}}
@@ -70,6 +74,9 @@ chats = {{values = ["1"]}}
 [[operations]]
 include-operation-id = "deleteConversation"
 parameters = {{ "path.conversation_id" = "another" }}
+[[operations]]
+include-operation-id = "removeConversation"
+parameters = {{ "path.conversation" = "conv_another" }}
 "#
     )
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use switchboard::llm::Vendor;
 
+use crate::support::converse;
 use crate::support::model::turn;
 use crate::support::upstream::Answer;
 
@@ -19,7 +20,15 @@ pub fn settings(vendor: Vendor, url: &str) -> Vec<(String, String)> {
 
 /// An answer of these words, an event for each. The connection is not used again, so that its bytes are this answer's.
 pub fn answer(vendor: Vendor, words: &[&str]) -> Answer {
-    let kind = if vendor == Vendor::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+    let kind = match vendor {
+        Vendor::Ollama => "application/x-ndjson",
+        Vendor::Bedrock => "application/vnd.amazon.eventstream",
+        Vendor::Claude | Vendor::Gemini | Vendor::OpenAi => "text/event-stream",
+    };
+    if vendor == Vendor::Bedrock {
+        let frames: Vec<u8> = words.iter().flat_map(|word| converse::text(word)).chain(converse::end()).collect();
+        return Answer::ok(kind, frames).header("connection", "close");
+    }
     Answer::ok(kind, body(vendor, words)).header("connection", "close")
 }
 
@@ -54,6 +63,7 @@ fn body(vendor: Vendor, words: &[&str]) -> String {
             let last = json!({"message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop"});
             words.iter().map(line).chain([format!("{last}\n")]).collect()
         }
+        Vendor::Bedrock => unreachable!("its frames are no text"),
         Vendor::OpenAi => words.iter().fold(turn(), |turn, word| turn.text(word)).done().bytes(),
     }
 }

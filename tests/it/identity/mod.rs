@@ -3,9 +3,11 @@
 mod claims;
 mod cookies;
 mod demands;
+mod forwarded;
 mod headers;
 mod issuer;
 mod issuers;
+mod oidc;
 mod outages;
 mod owners;
 mod published;

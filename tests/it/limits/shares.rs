@@ -102,12 +102,13 @@ async fn memory_for_bodies_is_reserved_before_they_come() {
 
 #[tokio::test]
 async fn a_body_in_chunks_takes_memory_as_it_comes() {
-    let app = TestApp::start(&[("LIMITS__MEMORY_BYTES", "1000000")]).await;
+    let app = TestApp::start(&[("LIMITS__MEMORY_BYTES", "1400000")]).await;
     let (ann, bob) = (token(&app, "acme/ann"), token(&app, "acme/bob"));
+    // What has come takes up to twice its bytes.
     let mut held = unfinished(&app, &ann, "transfer-encoding: chunked", 0).await;
-    assert_eq!(told(&app, &bob, Some(500_000)).await.1, "malformed_json", "what has not come takes nothing");
+    assert_eq!(told(&app, &bob, Some(900_000)).await.1, "malformed_json", "what has not come takes nothing");
     held.write_all(format!("{:x}\r\n{}", 900_000, " ".repeat(600_000)).as_bytes()).await.unwrap();
-    until(&app, &bob, Some(500_000), (503, "memory_exhausted")).await;
+    until(&app, &bob, Some(900_000), (503, "memory_exhausted")).await;
     drop(held);
-    until(&app, &bob, Some(500_000), (400, "malformed_json")).await;
+    until(&app, &bob, Some(900_000), (400, "malformed_json")).await;
 }

@@ -1,5 +1,6 @@
 //! OpenAI's Chat Completions at the boundary: whole requests in, whole transcripts out, and the official client.
 
+mod agents;
 mod answers;
 mod client_tools;
 mod errors;
@@ -8,6 +9,8 @@ mod models;
 mod requests;
 mod sdk;
 mod streams;
+mod structured;
+mod wires;
 
 use serde_json::{Value, json};
 

@@ -103,6 +103,17 @@ async fn a_preview_is_told_in_words() {
 }
 
 #[tokio::test]
+async fn what_waits_is_linked_where_people_reach_the_server() {
+    let settings = [("LLM__PROVIDER", "demo"), ("SERVER__PUBLIC_URL", "https://chat.example.com/")];
+    let s = with(&[], &settings, []).await;
+    let question = "Create a workflow that sends an email to manager@example.com when an order is created";
+    let text = content(&frames(post(&s, &[], &streamed(question)).await).await);
+    let page =
+        "on this server's page, https://chat.example.com/#/waiting, or at https://chat.example.com/v1/agent/previews/";
+    assert!(text.contains(page), "{text}");
+}
+
+#[tokio::test]
 async fn a_client_that_goes_away_ends_its_run() {
     let s = playing([turn().text("Well").hangs()]).await;
     let mut response = post(&s, &[], &streamed("Hi")).await;

@@ -55,6 +55,98 @@ async fn an_answer_is_stopped_continued_and_given_again_and_a_question_changed()
 }
 
 #[tokio::test]
+async fn an_older_answer_is_given_again_and_the_versions_are_a_click_apart() {
+    let s = Scripted::playing(["One", "Two", "Again", "Third"].map(says)).await;
+    let Some(seen) = visit("versions", &s.app).await else { return };
+    let older = ["? First", "! One", "? Second", "! Two"];
+    let expected = json!({
+        "again": {"thread": ["? First", "! Again"], "at": ["2/2"]},
+        "before": {"thread": older, "at": ["1/2"], "focus": "Later version"},
+        "third": {"thread": ["? First", "! One", "? Second", "! Two", "? And?", "! Third"], "at": ["1/2"]},
+        "reloaded": {"thread": ["? First", "! One", "? Second", "! Two", "? And?", "! Third"], "at": ["1/2"]},
+        "wrong": [],
+    });
+    assert_eq!(seen, expected);
+    let said: Vec<Value> = s.last_asked().into_iter().map(|message| message["content"].clone()).collect();
+    let has = |text: &str| said.iter().any(|content| content == text);
+    assert!(has("Two") && !has("Again"), "what is said on a branch goes on there: {said:#?}");
+}
+
+#[tokio::test]
+async fn what_failed_looks_the_same_after_a_reload_and_is_tried_again_where_it_stands() {
+    let answers = [turn().text("Half").breaks().answer(), says("Two").answer(), says("Whole").answer()];
+    let s = Scripted::with(&[], answers).await;
+    let Some(seen) = visit("failures", &s.app).await else { return };
+    let failed = json!(["? First", "! Half The answer broke off. Continue Retry", "? Second", "! Two"]);
+    assert_eq!(
+        seen,
+        json!({"before": failed, "after": failed, "axe": [], "again": ["? First", "! Whole"], "wrong": []})
+    );
+}
+
+#[tokio::test]
+async fn what_is_said_during_an_answer_is_sent_behind_it() {
+    let gate = Arc::new(Notify::new());
+    let slow = turn().text("Once").answer().gated(&gate, says(" upon a time").bytes());
+    let s = Scripted::with(&[], [slow, says("Two").answer()]).await;
+    let Some(seen) = visit_at_gate("queue", &s.app, &gate).await else { return };
+    let expected = json!({
+        "dropped": "Never", "queued": "And then? More", "written": "",
+        "thread": ["? Tell me", "! Once upon a time", "? And then?\n\nMore", "! Two"], "keys": 8, "focus": "message", "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_line_is_broken_with_shift_and_the_last_message_is_edited_from_the_empty_field() {
+    let s = Scripted::playing([says("One")]).await;
+    let Some(seen) = visit("lines", &s.app).await else { return };
+    let expected =
+        json!({"written": "One\ntwo", "edits": [0, "One\ntwo"], "thread": ["? One\ntwo", "! One"], "wrong": []});
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_elsewhere_is_not_begun_again() {
+    let s = Scripted::playing([says("One"), says("Two")]).await;
+    s.app.say("c", "First").await;
+    let Some(seen) = visit("deleted", &s.app).await else { return };
+    assert_eq!(seen, json!({"thread": ["? Second", "! Two"], "isNew": true, "wrong": []}));
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_stays_where_it_was_written() {
+    let s = Scripted::with(&[("LIMITS__MESSAGE_BYTES", "20")], [says("One").answer()]).await;
+    let Some(seen) = visit("tooLong", &s.app).await else { return };
+    let expected = json!({
+        "kept": "x".repeat(25), "problem": "The message is too long by 5 characters or so.", "thread": [],
+        "sent": ["? short", "! One"], "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_tool_row_unfolds_to_what_was_called_and_said() {
+    let Some(seen) = visit("calls", &TestApp::demo().await).await else { return };
+    let expected = json!({
+        "row": "Get workflow rule 550e8400-e29b-41d4-a716-446655440000", "titles": ["Called with", "Result"],
+        "arguments": true, "result": true, "after": true, "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn the_page_speaks_german_to_who_reads_german() {
+    let s = Scripted::playing([says("Eins")]).await;
+    let Some(seen) = visit("german", &s.app).await else { return };
+    let expected = json!({
+        "lang": "de", "placeholder": "Nachricht schreiben", "new": "Neue Unterhaltung", "again": "Noch einmal antworten",
+        "gone": "Diese Unterhaltung gibt es nicht", "tools": ["theme"], "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn nothing_that_a_model_writes_runs_or_is_fetched() {
     let attack = "<script>alert(1)</script><img src=x onerror=alert(2)><iframe src=\"https://evil.example\"></iframe>\n\n\
         [click](javascript:alert(3)) [data](data:text/html,x) [good](https://example.com/) ![pixel](https://evil.example/p.png)\n\n\
@@ -136,7 +228,7 @@ async fn a_plan_waits_for_its_approvals_and_goes_on_where_it_is_shown() {
         ["paused", ["awaiting_approval", "done"], ["waiting"], 1],
         ["done", ["done", "done"], ["accepted"], 1],
     ]);
-    assert_eq!(seen, json!({"seen": expected, "waits": false, "wrong": []}));
+    assert_eq!(seen, json!({"seen": expected, "axe": [], "waits": false, "wrong": []}));
 }
 
 #[tokio::test]
@@ -160,7 +252,7 @@ async fn who_is_not_known_pastes_a_token() {
     let app = TestApp::start(&[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", &"s".repeat(32))]).await;
     let Some(seen) = visit("token", &app).await else { return };
     let why = "The server did not accept the token: the token is not valid: it cannot be read.";
-    assert_eq!(seen, json!({"why": why, "kept": 0, "left": [], "wrong": []}));
+    assert_eq!(seen, json!({"why": why, "kept": 0, "left": [], "axe": [], "wrong": []}));
 }
 
 #[tokio::test]

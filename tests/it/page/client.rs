@@ -152,6 +152,16 @@ async fn everything_else_is_one_call() {
 }
 
 #[tokio::test]
+async fn a_file_is_kept_sent_read_and_deleted() {
+    let Some(seen) = demo("files").await else { return };
+    let expected = json!({
+        "file": ["notes.md", "text/markdown", 9], "last": "message_complete", "files": [true], "content": "# Größe",
+        "listed": [true], "deleted": null, "refused": "file_unsupported", "gone": "not_found",
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn a_run_that_failed_goes_on_in_a_new_one() {
     let s = Scripted::with(&[], [turn().text("Half").breaks().answer(), says(" of it.").answer()]).await;
     let Some(seen) = node::run("client.mjs", &["continue"], &s.app).await else { return };

@@ -66,6 +66,7 @@ async fn a_list_has_what_waits_ran_and_failed_and_what_its_reader_may_do() {
             ["Requested"],
         ],
         "overflows": false,
+        "axe": [],
         "wrong": [],
     });
     assert_eq!(seen, expected);

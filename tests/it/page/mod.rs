@@ -5,7 +5,10 @@ mod assets;
 mod chat;
 mod client;
 mod directives;
+mod files;
+mod library;
 mod profiles;
+mod seen;
 mod session;
 
 use serde_json::Value;

@@ -90,4 +90,9 @@ async fn only_a_browser_on_this_machine_is_signed_in() {
 async fn with_tokens_of_somebody_else_one_is_pasted() {
     let app = TestApp::start(&[("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", &"s".repeat(32))]).await;
     assert_eq!(session(&app, &[]).await, json!({"mode": "token"}));
+    // The page knows that without asking; where some are signed in, it asks.
+    for (app, is_said) in [(app, true), (TestApp::demo().await, false)] {
+        let index = app.http.get(app.url("/")).send().await.unwrap().text().await.unwrap();
+        assert_eq!(index.contains("<meta name=\"sign-in\" content=\"token\">"), is_said);
+    }
 }

@@ -13,16 +13,19 @@ use switchboard::agent::ports::approvals::{ApprovalStore, ApprovalView, GrantErr
 use switchboard::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::data::{DataLoader, Loaded, Warm};
+use switchboard::agent::ports::decisions::{Decisions, Gathered};
 use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::names::NameStore;
 use switchboard::agent::ports::payloads::PayloadStore;
 use switchboard::agent::ports::plans::{OfRun, PlanCommits, TakenPlan, WaitingPlan, Waits};
-use switchboard::agent::ports::store::{ApprovedCall, Commit, DecidedCall, RunCommits, RunEnd, RunStart, TurnedDown};
+use switchboard::agent::ports::store::{
+    ApprovedCall, BeginError, Commit, DecidedCall, RunCommits, RunEnd, RunStart, TurnedDown,
+};
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::summaries::Past;
 use switchboard::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
-use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedOnDay};
+use switchboard::agent::ports::usage::{Of, UsageStore, Used, UsedInConversation, UsedInMonth, UsedOnDay};
 use switchboard::agent::prompt::fence::Fences;
 use switchboard::agent::spend::budget::{Budget, Budgets};
 use switchboard::agent::spend::limits::{PlanLimits, RunLimits};
@@ -42,7 +45,7 @@ use switchboard::chat::payload::{Payload, PayloadHead};
 use switchboard::chat::plan::{Execution, Plan, Step};
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
-use switchboard::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
+use switchboard::chat::tool::{Effect, ToolCall, ToolChoice, ToolInput, ToolOutput};
 use switchboard::chat::unfinished::Unfinished;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm;
@@ -125,6 +128,14 @@ impl UsageStore for Nothing {
         unreachable!("nobody asks")
     }
 
+    async fn used_by_month(&self, _: Of<'_>, _: Days, _: u32) -> Result<Vec<UsedInMonth>, StoreError> {
+        unreachable!("nobody asks")
+    }
+
+    async fn used_by_conversation(&self, _: &Owner, _: Days, _: u32) -> Result<Vec<UsedInConversation>, StoreError> {
+        unreachable!("nobody asks")
+    }
+
     async fn charge(&self, _: &Owner, _: &[Spent]) -> Result<(), StoreError> {
         unreachable!("commits bring everything")
     }
@@ -166,6 +177,23 @@ impl ApprovalStore for Nothing {
 
     async fn grant(&self, _: &Caller, _: ApprovalId, _: &Decision) -> Result<ApprovalView, GrantError> {
         Err(GrantError::NotFound)
+    }
+}
+
+#[async_trait]
+impl Decisions for Nothing {
+    async fn hand_over(
+        &self,
+        _: (&Owner, &ConversationId),
+        _: ApprovalId,
+        _: &Decision,
+        _: bool,
+    ) -> Result<Option<RunId>, BeginError> {
+        Ok(None)
+    }
+
+    async fn take(&self, _: (&Owner, &ConversationId), _: RunId, _: u32, _: bool) -> Result<Gathered, StoreError> {
+        Ok(Gathered::Nothing)
     }
 }
 
@@ -245,6 +273,8 @@ async fn told(
         tool_arguments_bytes: 0,
         wall: Duration::ZERO,
         approval: Duration::from_secs(60),
+        summary_wait: Duration::ZERO,
+        decisions: Duration::ZERO,
         repeated_calls: 0,
         approvals: 0,
         payloads: 0,
@@ -256,9 +286,11 @@ async fn told(
         data: Arc::new(Nothing),
         finder: Finder::default(),
         store: Arc::new(Nothing),
+        files: Arc::new(switchboard::files::NoFiles),
         checkpoints: None,
         payloads: Arc::new(Nothing),
         approvals: Arc::new(Nothing),
+        decisions: Arc::new(Nothing),
         plans: Arc::new(Nothing),
         names: Arc::new(Nothing),
         helpers: Helpers::default(),
@@ -293,6 +325,10 @@ async fn told(
         may_pause: true,
         recap: None,
         client_tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        answer_format: None,
+        instructions: None,
+        direct: None,
         recall: Recall::Nothing,
         start: RunStart {
             past: Past { history, ..Past::default() },

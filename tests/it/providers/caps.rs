@@ -2,8 +2,10 @@
 //! thousand, cost no more than their number.
 
 use switchboard::agent::ports::llm::ProviderErrorKind;
-use switchboard::llm::{Vendor, recorded};
+use switchboard::llm::{Vendor, Wire, recorded};
 
+use super::responses_wire;
+use crate::support::converse;
 use crate::support::said::{End, Piece, Said};
 
 /// As in `llm/answer.rs`.
@@ -15,8 +17,8 @@ const PIECE_BYTES: usize = 64 << 10;
 
 const STOP: &str = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
 
-fn said(vendor: Vendor, body: &str) -> Said {
-    Said::of(recorded::events(vendor, body.as_bytes().chunks(PIECE_BYTES)))
+fn said(wire: impl Into<&'static Wire>, body: impl AsRef<[u8]>) -> Said {
+    Said::of(recorded::events(wire, body.as_ref().chunks(PIECE_BYTES)))
 }
 
 /// Whether the answer came to its end; else it failed for being over a cap.
@@ -32,9 +34,16 @@ fn is_whole(said: &Said) -> bool {
 }
 
 /// `count` frames, of the vendor's framing, and what ends the answer.
-fn framed(vendor: Vendor, count: usize, frame: impl Fn(usize) -> String) -> String {
+fn framed(vendor: Vendor, count: usize, frame: impl Fn(usize) -> String) -> Vec<u8> {
     let frames = (0..count).map(frame);
-    match vendor {
+    let text: String = match vendor {
+        Vendor::Bedrock => {
+            let named = frames.flat_map(|frame| match frame.contains("\"start\"") {
+                true => converse::event("contentBlockStart", &frame),
+                false => converse::event("contentBlockDelta", &frame),
+            });
+            return named.chain(converse::end()).collect();
+        }
         Vendor::Ollama => frames.chain([r#"{"done":true}"#.to_owned()]).map(|frame| frame + "\n").collect(),
         Vendor::Claude => {
             let end = r#"{"type":"message_stop"}"#.to_owned();
@@ -45,7 +54,8 @@ fn framed(vendor: Vendor, count: usize, frame: impl Fn(usize) -> String) -> Stri
             frames.chain([end]).map(|frame| format!("data: {frame}\n\n")).collect()
         }
         Vendor::OpenAi => frames.map(|frame| format!("data: {frame}\n\n")).chain([STOP.to_owned()]).collect(),
-    }
+    };
+    text.into_bytes()
 }
 
 /// The `nth` call of an answer, without arguments.
@@ -55,6 +65,9 @@ fn call(vendor: Vendor, nth: usize) -> String {
             r#"{{"type":"content_block_start","index":{nth},"content_block":{{"type":"tool_use","id":"i{nth}","name":"f"}}}}"#
         ),
         Vendor::Gemini => r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#.to_owned(),
+        Vendor::Bedrock => {
+            format!(r#"{{"contentBlockIndex":{nth},"start":{{"toolUse":{{"toolUseId":"i{nth}","name":"f"}}}}}}"#)
+        }
         Vendor::Ollama => r#"{"message":{"tool_calls":[{"function":{"name":"f"}}]}}"#.to_owned(),
         Vendor::OpenAi => {
             format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{nth},"function":{{"name":"f"}}}}]}}}}]}}"#)
@@ -69,6 +82,7 @@ fn text(vendor: Vendor, text: &str) -> String {
             format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#)
         }
         Vendor::Gemini => format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#),
+        Vendor::Bedrock => format!(r#"{{"contentBlockIndex":0,"delta":{{"text":"{text}"}}}}"#),
         Vendor::Ollama => format!(r#"{{"message":{{"content":"{text}"}}}}"#),
         Vendor::OpenAi => format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#),
     }
@@ -88,7 +102,7 @@ fn an_answer_at_its_cap_of_bytes_is_read_and_one_byte_more_is_an_error() {
 fn an_answer_at_its_cap_of_calls_is_read_and_one_call_more_is_an_error() {
     for vendor in Vendor::ALL {
         for (count, is_read) in [(MAX_PIECES, true), (MAX_PIECES + 1, false)] {
-            let said = said(vendor, &framed(vendor, count, |nth| call(vendor, nth)));
+            let said = said(vendor, framed(vendor, count, |nth| call(vendor, nth)));
             assert_eq!(is_whole(&said), is_read, "{count} calls of {vendor:?}");
             assert_eq!(said.pieces.len(), MAX_PIECES, "{vendor:?}");
         }
@@ -102,7 +116,7 @@ fn an_answer_whose_kinds_alternate_has_as_many_pieces_and_no_more() {
         _ => r#"{"message":{"content":"","thinking":"b"}}"#.to_owned(),
     };
     for (count, is_read) in [(MAX_PIECES, true), (MAX_PIECES + 1, false)] {
-        let said = said(Vendor::Ollama, &framed(Vendor::Ollama, count, alternating));
+        let said = said(Vendor::Ollama, framed(Vendor::Ollama, count, alternating));
         assert_eq!((is_whole(&said), said.pieces.len()), (is_read, MAX_PIECES), "{count} pieces");
     }
 }
@@ -112,20 +126,16 @@ fn an_answer_at_its_cap_of_reasoning_blocks_is_read_and_one_block_more_is_an_err
     // Each block counts, and so does its one field.
     for (blocks, is_read) in [(5_000, true), (5_001, false)] {
         let detail = |_| r#"{"choices":[{"delta":{"reasoning_details":[{"data":1}]}}]}"#.to_owned();
-        assert_eq!(
-            is_whole(&said(Vendor::OpenAi, &framed(Vendor::OpenAi, blocks, detail))),
-            is_read,
-            "{blocks} blocks"
-        );
+        assert_eq!(is_whole(&said(Vendor::OpenAi, framed(Vendor::OpenAi, blocks, detail))), is_read, "{blocks} blocks");
     }
     let fragment = |_| r#"{"choices":[{"delta":{"reasoning_details":[{"index":0,"text":"x"}]}}]}"#.to_owned();
-    assert!(is_whole(&said(Vendor::OpenAi, &framed(Vendor::OpenAi, 20_000, fragment))), "fragments of one block");
+    assert!(is_whole(&said(Vendor::OpenAi, framed(Vendor::OpenAi, 20_000, fragment))), "fragments of one block");
 }
 
 #[test]
 fn a_long_text_in_the_smallest_events_is_one_piece() {
     for vendor in Vendor::ALL {
-        let said = said(vendor, &framed(vendor, 20_000, |nth| text(vendor, if nth % 2 == 0 { "" } else { "a" })));
+        let said = said(vendor, framed(vendor, 20_000, |nth| text(vendor, if nth % 2 == 0 { "" } else { "a" })));
         assert!(is_whole(&said), "{vendor:?}");
         assert_eq!(said.pieces, [Piece::Text("a".repeat(10_000))], "{vendor:?}");
     }
@@ -149,4 +159,44 @@ fn lines_and_frames_that_say_nothing_are_read_past() {
     assert!(is_whole(&said(Vendor::OpenAi, &one_event)), "lines of one event");
     let said = said(Vendor::Ollama, &("\n{}\n".repeat(50_000) + "{\"done\":true}"));
     assert_eq!((is_whole(&said), said.pieces), (true, vec![]), "lines");
+}
+
+/// Frames of a response, and what ends it.
+fn response(count: usize, frame: impl Fn(usize) -> String) -> String {
+    let end = r#"{"type":"response.completed"}"#.to_owned();
+    (0..count).map(frame).chain([end]).map(|frame| format!("data: {frame}\n\n")).collect()
+}
+
+#[test]
+fn a_response_at_its_caps_is_read_and_one_piece_more_is_an_error() {
+    let call = |nth| {
+        let item = format!(r#"{{"id":"i{nth}","type":"function_call","call_id":"c{nth}","name":"f"}}"#);
+        format!(r#"{{"type":"response.output_item.added","output_index":{nth},"item":{item}}}"#)
+    };
+    // Of no kind that says anything: no pieces, but items all the same.
+    let other =
+        |nth| format!(r#"{{"type":"response.output_item.added","item":{{"id":"i{nth}","type":"web_search_call"}}}}"#);
+    for (count, is_read) in [(MAX_PIECES, true), (MAX_PIECES + 1, false)] {
+        let calls = said(responses_wire(), response(count, call));
+        assert_eq!((is_whole(&calls), calls.pieces.len()), (is_read, MAX_PIECES), "{count} calls");
+        assert_eq!(is_whole(&said(responses_wire(), response(count, other))), is_read, "{count} items");
+    }
+}
+
+#[test]
+fn a_long_response_in_the_smallest_events_is_one_piece() {
+    let delta = |nth: usize| {
+        let text = if nth.is_multiple_of(2) { "" } else { "a" };
+        format!(r#"{{"type":"response.output_text.delta","item_id":"m","output_index":0,"delta":"{text}"}}"#)
+    };
+    let text = said(responses_wire(), response(20_000, delta));
+    assert!(is_whole(&text));
+    assert_eq!(text.pieces, [Piece::Text("a".repeat(10_000))]);
+    // Each about the first of many items: quadratic work would be 10^9 steps here.
+    let far = |nth| match nth {
+        0..9_000 => format!(r#"{{"type":"response.output_item.added","item":{{"id":"i{nth}","type":"message"}}}}"#),
+        _ => r#"{"type":"response.output_text.delta","item_id":"i0","delta":"a"}"#.to_owned(),
+    };
+    let far = said(responses_wire(), response(109_000, far));
+    assert_eq!((is_whole(&far), far.pieces), (true, vec![Piece::Text("a".repeat(100_000))]));
 }

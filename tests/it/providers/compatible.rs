@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderErrorKind, SystemPrompt};
+use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, MustCall, ProviderErrorKind, SentFiles, SystemPrompt};
 use switchboard::agent::turn::fold::{CallIds, Turn, TurnFold};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, UserMessage};
@@ -57,8 +57,18 @@ fn thinking(turn: &Turn) -> String {
 
 /// The turn that `provider` makes of `messages`, asked as `model` says; `None` when it is refused.
 pub(super) async fn ask(provider: &dyn LlmProvider, messages: &[Message], model: &ModelChoice) -> Option<Turn> {
-    let system = SystemPrompt { instructions: "".into(), context: String::new() };
-    let request = ChatRequest { system: &system, messages, tools: &[], may_call: true, model, deadline: None };
+    let system = SystemPrompt { instructions: "".into(), client: String::new(), context: String::new() };
+    let request = ChatRequest {
+        system: &system,
+        messages,
+        files: SentFiles::default(),
+        tools: &[],
+        may_call: true,
+        must_call: MustCall::No,
+        format: None,
+        model,
+        deadline: None,
+    };
     let mut stream = provider.stream_chat(request).await.ok()?;
     let mut fold = TurnFold::new(Arc::clone(&stream.origin), CallIds::default());
     while let Some(event) = stream.events.next().await {
@@ -81,6 +91,7 @@ async fn asked_after(body: String, change: fn(&mut llm::LlmConfig)) -> (Turn, Ve
         name: call.name.clone(),
         content: "{}".to_owned(),
         fate: CallFate::Done,
+        files: Vec::new(),
     });
     messages.extend([Message::Assistant(turn.message.clone()), Message::ToolResults(results.collect())]);
     assert!(ask(&*provider, &messages, &model).await.is_none());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use switchboard::agent::ports::llm::{ChatRequest, ProviderErrorKind, SystemPrompt};
+use switchboard::agent::ports::llm::{ChatRequest, MustCall, ProviderErrorKind, SentFiles, SystemPrompt};
 use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
 use switchboard::chat::model::ModelChoice;
 use switchboard::chat::stream::StreamEvent;
@@ -84,11 +84,20 @@ async fn a_refused_connection_means_unavailable_for_every_vendor() {
 async fn dropping_the_stream_closes_the_connection() {
     let upstream = Upstream::script([Answer::ok(SSE, HELLO).ending(End::Hang)]).await;
     let provider = provider(Vendor::OpenAi, &upstream.url());
-    let system = SystemPrompt { instructions: "".into(), context: String::new() };
+    let system = SystemPrompt { instructions: "".into(), client: String::new(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
     let model = ModelChoice::from_model(some_model(), Some(100));
-    let request =
-        ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
+    let request = ChatRequest {
+        system: &system,
+        messages: &messages,
+        files: SentFiles::default(),
+        tools: &[],
+        may_call: true,
+        must_call: MustCall::No,
+        format: None,
+        model: &model,
+        deadline: None,
+    };
     let mut stream = provider.stream_chat(request).await.unwrap();
     assert!(matches!(stream.events.next().await, Some(Ok(StreamEvent::Text(text))) if text == "hello"));
     drop(stream);

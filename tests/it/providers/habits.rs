@@ -124,6 +124,7 @@ async fn mistral_gets_calls_and_results_under_ids_that_it_takes() {
         name: "find".to_owned(),
         content: "{}".to_owned(),
         fate: CallFate::Done,
+        files: Vec::new(),
     };
     let messages = [
         Message::User(UserMessage::new("hello")),

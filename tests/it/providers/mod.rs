@@ -5,12 +5,15 @@ mod caps;
 mod compatible;
 mod connections;
 mod faults;
+mod forms;
 mod habits;
 mod http_errors;
+mod models;
 mod peer;
 mod properties;
 mod requests;
 mod resilience;
+mod responses;
 mod scenarios;
 mod transcripts;
 mod whole_server;
@@ -20,11 +23,11 @@ use std::sync::Arc;
 use futures::StreamExt;
 use secrecy::ExposeSecret;
 use serde_json::Value;
-use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, ProviderError, SystemPrompt};
+use switchboard::agent::ports::llm::{ChatRequest, LlmProvider, MustCall, ProviderError, SentFiles, SystemPrompt};
 use switchboard::agent::turn::fold::{CallIds, Turn, TurnFold};
 use switchboard::chat::message::{Message, ModelOrigin, UserMessage};
 use switchboard::chat::model::ModelChoice;
-use switchboard::llm::{self, Common, Vendor};
+use switchboard::llm::{self, Common, Vendor, Wire};
 
 /// A configuration whose vendors are all at `base_url`.
 fn config(base_url: &str) -> llm::LlmConfig {
@@ -37,7 +40,7 @@ fn config(base_url: &str) -> llm::LlmConfig {
 
 /// Has the vendor's section say `text`; address, model and key stay where it says nothing of them.
 fn set(config: &mut llm::LlmConfig, vendor: Vendor, text: &str) {
-    let Common { base_url, model, api_key } = &config.vendors[&vendor].common;
+    let Common { base_url, model, api_key, input: _ } = &config.vendors[&vendor].common;
     let texts = [("base_url", base_url.as_str()), ("model", model), ("api_key", api_key.expose_secret())];
     let mut section: toml::Table = texts.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect();
     section.extend(text.parse::<toml::Table>().unwrap());
@@ -47,6 +50,14 @@ fn set(config: &mut llm::LlmConfig, vendor: Vendor, text: &str) {
 fn provider(vendor: Vendor, base_url: &str) -> Arc<dyn LlmProvider> {
     connect(vendor, &config(base_url))
 }
+
+/// The wire that OpenAI wants to be spoken to on, which `llm.openai.wire` names elsewhere.
+fn responses_wire() -> &'static Wire {
+    Vendor::OpenAi.wires().iter().find(|wire| wire.name == RESPONSES).unwrap()
+}
+
+/// Its name.
+const RESPONSES: &str = "responses";
 
 /// The provider of the vendor's own model.
 fn connect(vendor: Vendor, config: &llm::LlmConfig) -> Arc<dyn LlmProvider> {
@@ -65,11 +76,20 @@ fn some_model() -> ModelOrigin {
 
 /// One turn of a conversation that only says hello: what was folded, and the error that ended it.
 async fn turn(provider: &dyn LlmProvider) -> (Turn, Option<ProviderError>) {
-    let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
+    let system = SystemPrompt { instructions: "Be brief.".into(), client: String::new(), context: String::new() };
     let messages = [Message::User(UserMessage::new("hello"))];
     let model = ModelChoice::from_model(some_model(), Some(100));
-    let request =
-        ChatRequest { system: &system, messages: &messages, tools: &[], may_call: true, model: &model, deadline: None };
+    let request = ChatRequest {
+        system: &system,
+        messages: &messages,
+        files: SentFiles::default(),
+        tools: &[],
+        may_call: true,
+        must_call: MustCall::No,
+        format: None,
+        model: &model,
+        deadline: None,
+    };
     let mut stream = match provider.stream_chat(request).await {
         Ok(stream) => stream,
         Err(error) => {

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
-use switchboard::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind, SystemPrompt};
+use switchboard::agent::ports::llm::{
+    ChatRequest, MustCall, ProviderError, ProviderErrorKind, SentFiles, SystemPrompt,
+};
 use switchboard::agent::turn::fold::{CallIds, Turn, TurnFold};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::message::{AssistantPart, Message, UserMessage};
@@ -97,7 +99,7 @@ async fn serve(root: &Path) -> Result<Peer, String> {
 fn model(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Gemini => "scripted-behind-openai",
-        Vendor::Claude | Vendor::OpenAi | Vendor::Ollama => "scripted",
+        Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock => "scripted",
     }
 }
 
@@ -111,14 +113,23 @@ fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::LlmConfig {
 
 /// One turn with `messages`.
 async fn ask(vendor: Vendor, config: &llm::LlmConfig, messages: &[Message]) -> (Turn, Option<ProviderError>) {
-    let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
+    let system = SystemPrompt { instructions: "Be brief.".into(), client: String::new(), context: String::new() };
     let input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let tools =
         [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }.into()];
     let origin = origin(vendor, config);
     let model = ModelChoice::from_model(origin.clone(), Some(100));
-    let request =
-        ChatRequest { system: &system, messages, tools: &tools, may_call: true, model: &model, deadline: None };
+    let request = ChatRequest {
+        system: &system,
+        messages,
+        files: SentFiles::default(),
+        tools: &tools,
+        may_call: true,
+        must_call: MustCall::No,
+        format: None,
+        model: &model,
+        deadline: None,
+    };
     let mut fold = TurnFold::new(Arc::new(origin), CallIds::default());
     let mut failure = None;
     match connect(vendor, config).stream_chat(request).await {
@@ -194,6 +205,7 @@ async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
             name: call.name.clone(),
             content: format!("{nth} degrees"),
             fate: CallFate::Done,
+            files: Vec::new(),
         };
         let results: Vec<_> = turn.message.calls().enumerate().map(|(nth, call)| result(nth, call)).collect();
         assert_eq!(results.len(), 2, "{vendor:?}");
@@ -205,7 +217,9 @@ async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
             Vendor::Gemini => {
                 r#"[call_get_weather: {"output": "0 degrees"}][call_get_weather: {"output": "1 degrees"}]"#
             }
-            Vendor::Claude | Vendor::OpenAi | Vendor::Ollama => "[call_one: 0 degrees][call_two: 1 degrees]",
+            Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock => {
+                "[call_one: 0 degrees][call_two: 1 degrees]"
+            }
         };
         assert_eq!(turn.message.text(), expected, "{vendor:?}");
     }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;
 use switchboard::agent::ports::llm::ProviderErrorKind;
-use switchboard::llm::{Vendor, recorded};
+use switchboard::llm::{Wire, recorded};
 
+use super::RESPONSES;
 use super::transcripts::{Case, corpus};
 use crate::support::app::TestApp;
 use crate::support::frames;
@@ -21,8 +22,8 @@ fn small_cases() -> Vec<Case> {
     corpus().into_values().filter(|case| case.body.len() <= SMALL_BYTES).collect()
 }
 
-fn said<P: AsRef<[u8]>>(vendor: Vendor, pieces: impl IntoIterator<Item = P>) -> Said {
-    Said::of(recorded::events(vendor, pieces))
+fn said<P: AsRef<[u8]>>(wire: &'static Wire, pieces: impl IntoIterator<Item = P>) -> Said {
+    Said::of(recorded::events(wire, pieces))
 }
 
 /// `body` cut at `cuts`.
@@ -109,15 +110,15 @@ fn run(cases: u32, test: impl Fn(&mut proptest::test_runner::TestRunner)) {
 fn an_answer_says_the_same_however_its_bytes_are_cut() {
     let cases = corpus().into_values().collect::<Vec<_>>();
     for case in &cases {
-        let whole = said(case.vendor, [&case.body]);
-        assert_eq!(said(case.vendor, case.body.chunks(1)), whole, "{} in single bytes", case.name);
+        let whole = said(case.wire, [&case.body]);
+        assert_eq!(said(case.wire, case.body.chunks(1)), whole, "{} in single bytes", case.name);
     }
     run(600, |runner| {
         let input = (any::<Index>(), vec(any::<Index>(), 1..20));
         let property = |(which, cuts): (Index, Vec<Index>)| {
             let case = which.get(&cases);
             let pieces = cut(&case.body, &cuts);
-            prop_assert_eq!(said(case.vendor, &pieces), said(case.vendor, [&case.body]), "{}", case.name);
+            prop_assert_eq!(said(case.wire, &pieces), said(case.wire, [&case.body]), "{}", case.name);
             Ok(())
         };
         runner.run(&input, property).unwrap();
@@ -137,7 +138,7 @@ fn an_answer_cut_off_at_any_byte_is_an_error_or_lacks_nothing() {
 
 fn cut_everywhere(case: &Case) {
     let length = case.body.len();
-    let whole = said(case.vendor, [&case.body]);
+    let whole = said(case.wire, [&case.body]);
     // Of a larger body, the end, where what ends it stands, and places all over.
     let (stride, end) = match length {
         0..=SMALL_BYTES => (1, length),
@@ -150,7 +151,7 @@ fn cut_everywhere(case: &Case) {
 
 fn check_cut(case: &Case, at: usize, whole: &Said) {
     let name = &case.name;
-    let mut part = said(case.vendor, [&case.body[..at]]);
+    let mut part = said(case.wire, [&case.body[..at]]);
     if let (End::Finished { .. }, End::Failed { .. }) = (&part.end, &whole.end) {
         // An answer that ends well gives its signatures at the end; one that fails later has no use for them.
         part.pieces.retain(|piece| !matches!(piece, Piece::Replay { .. }));
@@ -184,7 +185,7 @@ fn a_damaged_answer_ends_once_and_says_the_same_however_it_is_cut() {
                 damage.befall(&mut body, &cases);
             }
             // `Said` checks the end.
-            prop_assert_eq!(said(case.vendor, cut(&body, &cuts)), said(case.vendor, [&body]), "{}", case.name);
+            prop_assert_eq!(said(case.wire, cut(&body, &cuts)), said(case.wire, [&body]), "{}", case.name);
             Ok(())
         };
         runner.run(&input, property).unwrap();
@@ -194,10 +195,11 @@ fn a_damaged_answer_ends_once_and_says_the_same_however_it_is_cut() {
 #[tokio::test]
 async fn an_answer_cut_off_is_never_shown_as_complete() {
     let cases = corpus();
-    let settings = |base_url: &str, vendor: &str| {
+    let settings = |base_url: &str, vendor: &str, wire: &str| {
         let key = format!("LLM__{}__BASE_URL", vendor.to_uppercase());
         let api_key = format!("LLM__{}__API_KEY", vendor.to_uppercase());
         [
+            ("LLM__OPENAI__WIRE".to_owned(), if wire == RESPONSES { "responses" } else { "auto" }.to_owned()),
             ("LLM__PROVIDER".to_owned(), vendor.to_owned()),
             (key, base_url.to_owned()),
             (api_key, "sk-test".to_owned()),
@@ -213,15 +215,17 @@ async fn an_answer_cut_off_is_never_shown_as_complete() {
         ("ollama/text-recorded", ""),
         ("openai/tool-parallel", "/v1"),
         ("openai/text-multibyte", "/v1"),
+        ("responses/reasoning-tool-parallel", "/v1"),
+        ("responses/text-multibyte", "/v1"),
     ] {
         let case = &cases[name];
-        let fails = |at: &usize| matches!(said(case.vendor, [&case.body[..*at]]).end, End::Failed { .. });
+        let fails = |at: &usize| matches!(said(case.wire, [&case.body[..*at]]).end, End::Failed { .. });
         let stride = case.body.len().div_ceil(12);
         let cuts: Vec<usize> = (0..case.body.len()).step_by(stride).filter(fails).collect();
         assert!(cuts.len() > 5, "{name}: {cuts:?}");
         let answers = cuts.iter().map(|&at| case.answer_up_to(at));
         let upstream = Upstream::script(answers).await;
-        let settings = settings(&format!("{}{prefix}", upstream.url()), case.vendor.name());
+        let settings = settings(&format!("{}{prefix}", upstream.url()), case.vendor.name(), case.wire.name);
         let settings: Vec<_> = settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let app = TestApp::start(&settings).await;
         for at in cuts {

@@ -8,62 +8,33 @@ use std::sync::Arc;
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use switchboard::agent::ports::llm::ChatRequest;
+use switchboard::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
 use switchboard::agent::turn::fold::{CallIds, TurnFold};
 use switchboard::chat::message::{Message, ModelOrigin};
 use switchboard::chat::model::{Effort, ModelChoice};
+use switchboard::chat::tool::ToolDef;
 use switchboard::llm::{self, Vendor, recorded};
 
+use super::forms;
+use super::models::{
+    AZURE_RESPONSES, BEDROCK, BLIND_OPENAI, CLAUDE, FULL_OPENAI, GEMINI, LEAST_OPENAI, LEAST_RESPONSES, Model,
+    OLDER_CLAUDE, OLDER_GEMINI, OLDEST_CLAUDE, OLLAMA, OPENAI, OTHER_OPENAI, RESPONSES,
+};
 use super::scenarios::{self, Asked, Scenario};
 use super::{config, fixture, origin, set};
 use crate::support::upstream::{Answer, Request, Upstream};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/requests");
 
-/// Who is asked: a vendor, with what a test changes in the configuration.
-#[derive(Clone, Copy)]
-struct Model {
-    vendor: Vendor,
-    change: fn(&mut llm::LlmConfig, &str),
-}
-
-const CLAUDE: Model =
-    Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "api_key = 'sk-1'") };
-
-const OLDER_CLAUDE: Model =
-    Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "model = 'claude-haiku-4-5'") };
-
-const GEMINI: Model = Model {
-    vendor: Vendor::Gemini,
-    change: |config, _| {
-        set(config, Vendor::Gemini, "api_key = 'g-1'\nmodel = 'models/gemini-3.5-flash'");
-    },
-};
-
-const OLDER_GEMINI: Model = Model { vendor: Vendor::Gemini, change: |_, _| {} };
-
-const OLLAMA: Model = Model { vendor: Vendor::Ollama, change: |_, _| {} };
-
-const OPENAI: Model = Model {
-    vendor: Vendor::OpenAi,
-    change: |config, url| {
-        set(config, Vendor::OpenAi, &format!("api_key = 'sk-1'\nbase_url = '{url}/v1/'"));
-    },
-};
-
-const OTHER_OPENAI: Model = Model {
-    vendor: Vendor::OpenAi,
-    change: |config, url| {
-        let base_url = format!("base_url = '{url}/openai?api-version=1'");
-        let own = "max_tokens_field = 'max_completion_tokens'\nstream_options = false";
-        set(config, Vendor::OpenAi, &format!("{base_url}\n{own}"));
-    },
-};
-
 type Case = (&'static str, Model, fn(&Asked) -> Scenario);
 
 /// Every golden file, with the request it is.
-const CASES: [Case; 36] = [
+const CASES: [Case; 95] = [
+    ("bedrock/text", BEDROCK, scenarios::first_words),
+    ("bedrock/tools", BEDROCK, scenarios::one_call),
+    ("bedrock/parallel-tools", BEDROCK, scenarios::parallel_calls),
+    ("bedrock/thinking-with-tools", BEDROCK, scenarios::thinking),
+    ("bedrock/files", BEDROCK, scenarios::files),
     ("claude/text", CLAUDE, scenarios::first_words),
     ("claude/tools", CLAUDE, scenarios::one_call),
     ("claude/parallel-tools", CLAUDE, scenarios::parallel_calls),
@@ -100,6 +71,60 @@ const CASES: [Case; 36] = [
     ("openai/everything", OPENAI, scenarios::everything),
     ("openai/everything-elsewhere", OTHER_OPENAI, scenarios::everything),
     ("openai/schemas", OPENAI, scenarios::schemas),
+    ("claude/form", CLAUDE, forms::schema),
+    ("claude/form-beside-tools", CLAUDE, forms::beside_tools),
+    ("claude/form-again", CLAUDE, forms::again),
+    ("claude/form-of-any-object", CLAUDE, forms::any_object),
+    ("claude/form-by-a-tool", OLDEST_CLAUDE, forms::schema),
+    ("claude/form-by-a-tool-beside-tools", OLDEST_CLAUDE, forms::beside_tools),
+    ("claude/form-by-a-tool-again", OLDEST_CLAUDE, forms::again),
+    ("claude/must-call", OLDER_CLAUDE, forms::must_call),
+    ("claude/must-call-this", OLDER_CLAUDE, forms::must_call_this),
+    ("claude/must-call-in-words", CLAUDE, forms::must_call_this),
+    ("claude/instructions", CLAUDE, forms::instructions),
+    ("gemini/form", GEMINI, forms::schema),
+    ("gemini/form-beside-tools", GEMINI, forms::beside_tools),
+    ("gemini/form-of-any-object", GEMINI, forms::any_object),
+    ("gemini/form-beside-tools-of-an-older-model", OLDER_GEMINI, forms::beside_tools),
+    ("gemini/form-again-of-an-older-model", OLDER_GEMINI, forms::again),
+    ("gemini/must-call", GEMINI, forms::must_call),
+    ("gemini/must-call-this", GEMINI, forms::must_call_this),
+    ("ollama/form", OLLAMA, forms::schema),
+    ("ollama/form-beside-tools", OLLAMA, forms::beside_tools),
+    ("ollama/form-of-any-object", OLLAMA, forms::any_object),
+    ("ollama/must-call-this", OLLAMA, forms::must_call_this),
+    ("openai/form", FULL_OPENAI, forms::beside_tools),
+    ("openai/form-beside-tools-elsewhere", OPENAI, forms::beside_tools),
+    ("openai/form-again-elsewhere", OPENAI, forms::again),
+    ("openai/form-of-an-object-alone", LEAST_OPENAI, forms::schema),
+    ("openai/must-call-this", OPENAI, forms::must_call_this),
+    ("openai/must-call-in-words", LEAST_OPENAI, forms::must_call),
+    ("responses/text", RESPONSES, scenarios::first_words),
+    ("responses/tools", RESPONSES, scenarios::one_call),
+    ("responses/parallel-tools", RESPONSES, scenarios::parallel_calls),
+    ("responses/thinking-with-tools", RESPONSES, scenarios::thinking),
+    ("responses/thinking-is-not-sent-back", AZURE_RESPONSES, scenarios::thinking),
+    ("responses/fallback", RESPONSES, scenarios::fallback),
+    ("responses/everything", RESPONSES, scenarios::everything),
+    ("responses/schemas", RESPONSES, scenarios::schemas),
+    ("responses/text-around-a-call", RESPONSES, scenarios::text_around_a_call),
+    ("responses/text-of-a-model-that-does-not-reason", LEAST_RESPONSES, scenarios::first_words),
+    ("responses/form", RESPONSES, forms::schema),
+    ("responses/form-beside-tools", RESPONSES, forms::beside_tools),
+    ("responses/form-again", RESPONSES, forms::again),
+    ("responses/form-of-any-object", RESPONSES, forms::any_object),
+    ("responses/form-of-an-object-alone", LEAST_RESPONSES, forms::schema),
+    ("responses/must-call", RESPONSES, forms::must_call),
+    ("responses/must-call-this", RESPONSES, forms::must_call_this),
+    ("responses/must-call-in-words", LEAST_RESPONSES, forms::must_call),
+    ("responses/instructions", RESPONSES, forms::instructions),
+    ("claude/files", CLAUDE, scenarios::files),
+    ("gemini/files", GEMINI, scenarios::files),
+    ("gemini/files-of-an-older-model", OLDER_GEMINI, scenarios::files),
+    ("ollama/files-of-a-model-that-cannot-see", OLLAMA, scenarios::files),
+    ("openai/files", OPENAI, scenarios::files),
+    ("openai/files-of-a-model-that-cannot-see", BLIND_OPENAI, scenarios::files),
+    ("responses/files", RESPONSES, scenarios::files),
 ];
 
 /// A server that keeps what it is sent, and a provider that sends it there.
@@ -116,21 +141,35 @@ impl Sent {
         let mut config = config(&upstream.url());
         (model.change)(&mut config, &upstream.url());
         let origin = origin(model.vendor, &config);
-        Self { upstream, config, asked: Asked::of(model.vendor, origin.clone()), origin }
+        let asked = match model.is_responses {
+            true => Asked::of_responses(origin.clone()),
+            false => Asked::of(model.vendor, origin.clone()),
+        };
+        Self { upstream, config, asked, origin }
     }
 
     /// The request that the vendor gets for the first `messages` of a scenario.
     async fn request(&self, scenario: &Scenario, messages: &[Message]) -> Request {
-        self.request_that(true, scenario, messages).await
+        self.request_that(scenario.may_call, scenario, messages).await
     }
 
     /// The same where the model may call tools, or may not.
     async fn request_that(&self, may_call: bool, scenario: &Scenario, messages: &[Message]) -> Request {
         let provider = llm::connect(&self.origin, &self.config).unwrap();
-        let Scenario { system, tools, effort, temperature, .. } = scenario;
+        let Scenario { system, tools, effort, temperature, must_call, format, .. } = scenario;
         let choice = ModelChoice::from_model(self.origin.clone(), Some(1000));
         let model = &ModelChoice { effort: *effort, temperature: *temperature, ..choice };
-        let request = ChatRequest { system, messages, tools, may_call, model, deadline: None };
+        let request = ChatRequest {
+            system,
+            messages,
+            files: SentFiles { bytes: Some(&scenario.files), takes: self.config.takes(&self.origin) },
+            tools,
+            may_call,
+            must_call: *must_call,
+            format: format.as_ref(),
+            model,
+            deadline: None,
+        };
         assert!(provider.stream_chat(request).await.is_err());
         self.upstream.requests().pop().unwrap()
     }
@@ -160,6 +199,11 @@ async fn claude_gets_what_the_messages_api_takes() {
 }
 
 #[tokio::test]
+async fn bedrock_gets_what_converse_takes() {
+    check_all("bedrock/").await;
+}
+
+#[tokio::test]
 async fn gemini_gets_what_its_api_takes() {
     check_all("gemini/").await;
 }
@@ -175,12 +219,18 @@ async fn chat_completions_get_what_most_servers_take() {
 }
 
 #[tokio::test]
+async fn responses_get_what_they_take_and_nothing_is_stored() {
+    check_all("responses/").await;
+}
+
+#[tokio::test]
 async fn a_model_that_may_not_call_is_told_so_and_the_rest_stays_the_same() {
     let stay = "the tools stay, since the history names them";
     let rows = [
         (CLAUDE, None, json!({"tool_choice": {"type": "none"}}), stay),
         (GEMINI, None, json!({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}), stay),
         (OPENAI, Some("tools"), json!({}), "no tools"),
+        (RESPONSES, Some("tools"), json!({}), "no tools"),
         (OLLAMA, Some("tools"), json!({}), "no tools"),
     ];
     for (model, without, with, reason) in rows {
@@ -195,6 +245,29 @@ async fn a_model_that_may_not_call_is_told_so_and_the_rest_stays_the_same() {
         let no_tools = Scenario { tools: Vec::new(), ..scenario };
         let [may, may_not] = [true, false].map(|may| sent.request_that(may, &no_tools, &no_tools.messages));
         assert_eq!(may.await.json(), may_not.await.json(), "without tools there is no choice");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_a_response_is_strict_where_its_schema_can_be_held_to_as_it_stands() {
+    let of = |properties, required| json!({"type": "object", "properties": properties, "required": required});
+    let closed = |mut schema: serde_json::Value| {
+        schema["additionalProperties"] = json!(false);
+        schema
+    };
+    let city = || json!({"city": {"type": "string"}});
+    let rows = [
+        (closed(of(city(), json!(["city"]))), true, "closed, and nothing may be left out"),
+        (closed(of(city(), json!([]))), false, "something may be left out"),
+        (of(city(), json!(["city"])), false, "open"),
+        (json!({"type": "object"}), false, "says nothing"),
+    ];
+    let sent = Sent::to(RESPONSES).await;
+    for (input_schema, expected, reason) in rows {
+        let tool = ToolDef { name: "find".to_owned(), description: "Finds.".to_owned(), input_schema };
+        let scenario = Scenario { tools: vec![Arc::new(tool)], ..scenarios::one_call(&sent.asked) };
+        let body = sent.request(&scenario, &scenario.messages).await.json();
+        assert_eq!(body["tools"][0]["strict"], expected, "{reason}");
     }
 }
 
@@ -222,6 +295,12 @@ fn every_golden_file_is_some_request() {
 async fn requests_go_to_the_vendors_addresses_with_the_key_in_a_header() {
     let json = Some("application/json");
     for (model, method_and_path, accept, headers) in [
+        (
+            BEDROCK,
+            "POST /model/global.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream",
+            "application/vnd.amazon.eventstream",
+            [("authorization", Some("Bearer b-12345678")), ("x-amz-date", None), ("content-type", json)],
+        ),
         (
             CLAUDE,
             "POST /v1/messages",
@@ -258,6 +337,18 @@ async fn requests_go_to_the_vendors_addresses_with_the_key_in_a_header() {
             "text/event-stream",
             [("authorization", None), ("api-key", None), ("content-type", json)],
         ),
+        (
+            RESPONSES,
+            "POST /v1/responses",
+            "text/event-stream",
+            [("authorization", Some("Bearer sk-1")), ("x-api-key", None), ("content-type", json)],
+        ),
+        (
+            AZURE_RESPONSES,
+            "POST /openai/v1/responses?api-version=preview",
+            "text/event-stream",
+            [("authorization", None), ("api-key", None), ("content-type", json)],
+        ),
     ] {
         let request = sent(model, scenarios::first_words).await;
         assert_eq!(format!("{} {}", request.method, request.path), method_and_path);
@@ -277,10 +368,11 @@ fn fields(request: &Request) -> BTreeMap<String, Box<RawValue>> {
 
 #[tokio::test]
 async fn what_was_sent_stays_byte_for_byte_the_beginning_of_what_is_sent_next() {
-    for model in [CLAUDE, OLDER_CLAUDE, GEMINI, OLDER_GEMINI, OLLAMA, OPENAI, OTHER_OPENAI] {
+    for model in [CLAUDE, OLDER_CLAUDE, GEMINI, OLDER_GEMINI, OLLAMA, OPENAI, OTHER_OPENAI, RESPONSES, AZURE_RESPONSES]
+    {
         let sent = Sent::to(model).await;
         let (scenario, moments) = scenarios::growing(&sent.asked);
-        let history = if model.vendor == Vendor::Gemini { "contents" } else { "messages" };
+        let history = model.history();
         let mut before: Option<BTreeMap<String, Box<RawValue>>> = None;
         for moment in moments {
             let mut now = fields(&sent.request(&scenario, &scenario.messages[..moment]).await);
@@ -299,10 +391,10 @@ async fn what_was_sent_stays_byte_for_byte_the_beginning_of_what_is_sent_next() 
 
 #[tokio::test]
 async fn thinking_of_a_running_turn_stays_the_beginning_of_the_next_step() {
-    for model in [CLAUDE, OLDER_CLAUDE, GEMINI, OTHER_OPENAI, OLLAMA] {
+    for model in [CLAUDE, OLDER_CLAUDE, GEMINI, OTHER_OPENAI, OLLAMA, RESPONSES] {
         let sent = Sent::to(model).await;
         let scenario = scenarios::thinking(&sent.asked);
-        let history = if model.vendor == Vendor::Gemini { "contents" } else { "messages" };
+        let history = model.history();
         let before = fields(&sent.request(&scenario, &scenario.messages[..5]).await).remove(history).unwrap();
         let now = fields(&sent.request(&scenario, &scenario.messages).await).remove(history).unwrap();
         assert!(now.get().starts_with(before.get().strip_suffix(']').unwrap()), "{before}\n{now}");
@@ -313,13 +405,27 @@ async fn thinking_of_a_running_turn_stays_the_beginning_of_the_next_step() {
 async fn a_temperature_goes_where_it_is_no_error() {
     let newer_api: Model = Model {
         vendor: Vendor::Claude,
+        is_responses: false,
         change: |config, _| {
             set(config, Vendor::Claude, "model = 'claude-haiku-4-5'\nversion = '2026-10-21'");
         },
     };
-    let newer_gemini: Model =
-        Model { vendor: Vendor::Gemini, change: |config, _| set(config, Vendor::Gemini, "model = 'gemini-3.6-flash'") };
+    let newer_gemini: Model = Model {
+        vendor: Vendor::Gemini,
+        is_responses: false,
+        change: |config, _| set(config, Vendor::Gemini, "model = 'gemini-3.6-flash'"),
+    };
+    let deployment: Model = Model {
+        vendor: Vendor::OpenAi,
+        is_responses: true,
+        change: |config, _| set(config, Vendor::OpenAi, "wire = 'responses'\nmodel = 'our-deployment'"),
+    };
     for (model, effort, expected, reason) in [
+        (RESPONSES, None, None, "who reasons refuses it"),
+        (RESPONSES, Some(Effort::Low), None, "who reasons refuses it"),
+        (RESPONSES, Some(Effort::None), Some(1.5), "it does not reason now"),
+        (LEAST_RESPONSES, None, Some(1.5), "it does not reason"),
+        (deployment, None, Some(1.5), "nobody knows, so it is tried"),
         (OLDER_CLAUDE, None, Some(1.0), "the scale ends at 1"),
         (OLDER_CLAUDE, Some(Effort::Low), None, "not while it thinks"),
         (OLDER_CLAUDE, Some(Effort::None), Some(1.0), "it does not think"),
@@ -339,8 +445,11 @@ async fn a_temperature_goes_where_it_is_no_error() {
 
 #[tokio::test]
 async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own() {
-    const SMALL: Model =
-        Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "model = 'claude-opus-4-1'") };
+    const SMALL: Model = Model {
+        vendor: Vendor::Claude,
+        is_responses: false,
+        change: |config, _| set(config, Vendor::Claude, "model = 'claude-opus-4-1'"),
+    };
     for (scenario, messages, expected, reason) in [
         (scenarios::thinking as fn(&Asked) -> Scenario, 3, Some(8192), "a turn begins"),
         (scenarios::thinking, 5, Some(8192), "it goes on"),
@@ -384,8 +493,11 @@ async fn signed_text_of_gemini_goes_back_in_the_parts_it_came_in() {
 
 #[tokio::test]
 async fn how_long_an_answer_may_be_is_left_to_the_model_where_it_may_be_left() {
-    const FOREIGN: Model =
-        Model { vendor: Vendor::Claude, change: |config, _| set(config, Vendor::Claude, "model = 'glm-4.6'") };
+    const FOREIGN: Model = Model {
+        vendor: Vendor::Claude,
+        is_responses: false,
+        change: |config, _| set(config, Vendor::Claude, "model = 'glm-4.6'"),
+    };
     let rows = [
         (CLAUDE, "/max_tokens", Some(64_000), "it has to be told"),
         (FOREIGN, "/max_tokens", Some(8192), "nobody knows what it can write"),
@@ -393,6 +505,7 @@ async fn how_long_an_answer_may_be_is_left_to_the_model_where_it_may_be_left() {
         (OLLAMA, "/options/num_predict", None, "left out"),
         (OPENAI, "/max_tokens", None, "left out"),
         (OTHER_OPENAI, "/max_completion_tokens", None, "left out"),
+        (RESPONSES, "/max_output_tokens", None, "left out"),
     ];
     for (model, field, expected, reason) in rows {
         for (max_tokens, expected) in [(None, expected), (Some(1000), Some(1000))] {
@@ -403,8 +516,11 @@ async fn how_long_an_answer_may_be_is_left_to_the_model_where_it_may_be_left() {
             let request = ChatRequest {
                 system: &system,
                 messages: &messages,
+                files: SentFiles::default(),
                 tools: &tools,
                 may_call: true,
+                must_call: MustCall::No,
+                format: None,
                 model: &choice,
                 deadline: None,
             };

@@ -318,7 +318,12 @@ async fn a_model_that_is_left_alone_is_asked_again_after_its_time() {
 
 #[tokio::test]
 async fn without_anybody_else_the_user_is_told_at_once() {
-    let settings = [("LLM__BREAKER__FAILURES", "1"), ("LLM__BREAKER__OPEN_S", "3600"), ("LLM__RETRY__ATTEMPTS", "1")];
+    let settings = [
+        ("LLM__BREAKER__FAILURES", "1"),
+        ("LLM__BREAKER__OPEN_S", "3600"),
+        ("LLM__BREAKER__LAST_OPEN_S", "3600"),
+        ("LLM__RETRY__ATTEMPTS", "1"),
+    ];
     for (status, code) in [(500, "provider_unavailable"), (401, "provider_unauthorized"), (404, "model_not_found")] {
         let s = Scripted::with(&settings, [refusal(status)]).await;
         for _ in 0..2 {
@@ -326,6 +331,22 @@ async fn without_anybody_else_the_user_is_told_at_once() {
             assert_eq!(frames::data(&frames, "error")["code"], code, "the same reason without asking");
         }
     }
+}
+
+#[tokio::test]
+async fn an_only_model_is_asked_again_though_it_would_be_left_alone_beside_another() {
+    let settings = [
+        ("LLM__BREAKER__FAILURES", "1"),
+        ("LLM__BREAKER__OPEN_S", "3600"),
+        ("LLM__BREAKER__LAST_OPEN_S", "0"),
+        ("LLM__RETRY__ATTEMPTS", "1"),
+    ];
+    let s = Scripted::with(&settings, [refusal(500), refusal(500), says("Back again.").answer()]).await;
+    for _ in 0..2 {
+        assert_eq!(frames::data(&s.app.say("c", "Question").await, "error")["code"], "provider_unavailable");
+    }
+    assert_eq!(frames::text(&s.app.say("c", "Question").await), "Back again.");
+    assert_eq!(s.model.requests().len(), 3, "each was asked");
 }
 
 #[tokio::test]

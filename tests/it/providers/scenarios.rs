@@ -1,12 +1,16 @@
 //! Conversations as they stand before a model's turn, each about one thing that a request must get right.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use switchboard::agent::ports::llm::SystemPrompt;
+use switchboard::agent::ports::llm::{MustCall, SystemPrompt};
+use switchboard::chat::answer_format::AnswerFormat;
 use switchboard::chat::fate::CallFate;
-use switchboard::chat::ids::ToolCallId;
+use switchboard::chat::file::{FileKind, FileRef};
+use switchboard::chat::ids::{FileId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, Replay, UserMessage};
 use switchboard::chat::model::Effort;
 use switchboard::chat::tool::{ToolCall, ToolDef, ToolInput, ToolResult};
@@ -19,6 +23,11 @@ pub(super) struct Scenario {
     pub(super) tools: Vec<Arc<ToolDef>>,
     pub(super) effort: Option<Effort>,
     pub(super) temperature: Option<f64>,
+    pub(super) may_call: bool,
+    pub(super) must_call: MustCall<'static>,
+    pub(super) format: Option<AnswerFormat>,
+    /// The bytes of the files that the messages name.
+    pub(super) files: HashMap<FileId, Option<Bytes>>,
 }
 
 /// The model that is asked, and what its vendor wants back: with thinking, with a call, and as a piece of its own.
@@ -35,12 +44,20 @@ impl Asked {
             Vendor::Claude => (json!("SIG=="), Value::Null, json!({"type": "redacted_thinking", "data": "AAA="})),
             Vendor::Gemini => (Value::Null, json!("SIG=="), Value::Null),
             Vendor::Ollama => (Value::Null, Value::Null, Value::Null),
+            Vendor::Bedrock => (json!("SIG=="), Value::Null, json!({"reasoningContent": {"redactedContent": "AAA="}})),
             Vendor::OpenAi => {
                 (json!("reasoning_content"), json!({"google": {"thought_signature": "CiQB"}}), Value::Null)
             }
         };
         let [on_thinking, on_call, alone] = [on_thinking, on_call, alone].map(|data| replay(&data));
         Self { ours: Arc::new(ours), on_thinking, on_call, alone }
+    }
+
+    /// The same on the Responses wire, where nothing is said with a call.
+    pub(super) fn of_responses(ours: ModelOrigin) -> Self {
+        let item = json!({"type": "reasoning", "summary": [], "encrypted_content": "gAAAAAB=="});
+        let on_thinking = replay(&json!({"reasoning_item": item}));
+        Self { ours: Arc::new(ours), on_thinking, on_call: None, alone: None }
     }
 
     fn says(&self, parts: Vec<AssistantPart>) -> Message {
@@ -75,7 +92,13 @@ fn call(id: &ToolCallId, name: &str, input: &str, replay: Option<Replay>) -> Ass
 }
 
 fn result(id: &ToolCallId, name: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.clone(), name: name.to_owned(), content: content.to_owned(), fate: CallFate::Done }
+    ToolResult {
+        id: id.clone(),
+        name: name.to_owned(),
+        content: content.to_owned(),
+        fate: CallFate::Done,
+        files: Vec::new(),
+    }
 }
 
 fn failed(id: &ToolCallId, name: &str, content: &str) -> ToolResult {
@@ -99,13 +122,27 @@ fn tool(name: &str, input_schema: Value) -> Arc<ToolDef> {
 
 /// A scenario with tools, a screen and nothing chosen.
 fn scenario(messages: Vec<Message>) -> Scenario {
-    let system = SystemPrompt { instructions: "Be brief.".into(), context: "The user looks at table 7.".to_owned() };
-    Scenario { system, messages, tools: tools(), effort: None, temperature: None }
+    let system = SystemPrompt {
+        instructions: "Be brief.".into(),
+        client: String::new(),
+        context: "The user looks at table 7.".to_owned(),
+    };
+    Scenario {
+        system,
+        messages,
+        tools: tools(),
+        effort: None,
+        temperature: None,
+        may_call: true,
+        must_call: MustCall::No,
+        format: None,
+        files: HashMap::new(),
+    }
 }
 
 /// The first words: no screen, no tools; a temperature.
 pub(super) fn first_words(_: &Asked) -> Scenario {
-    let system = SystemPrompt { instructions: "Be brief.".into(), context: String::new() };
+    let system = SystemPrompt { instructions: "Be brief.".into(), client: String::new(), context: String::new() };
     Scenario { system, tools: Vec::new(), temperature: Some(0.5), ..scenario(vec![user("hello")]) }
 }
 
@@ -283,4 +320,41 @@ pub(super) fn growing(asked: &Asked) -> (Scenario, [usize; 4]) {
         Message::ToolResults(vec![failed(c, "find", "nobody")]),
     ];
     (scenario(messages), [3, 5, 7, 9])
+}
+
+/// A picture, a document and a text in a question, one file that is gone, and what tools have made: a picture, a text, and a
+/// picture of a call that failed.
+pub(super) fn files(asked: &Asked) -> Scenario {
+    let mut bytes = HashMap::new();
+    let mut file = |kind, name: &str, content: &'static str| {
+        let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: content.len() as u64, side: 1 };
+        let is_kept = !content.is_empty();
+        bytes.insert(file.id, is_kept.then(|| Bytes::from_static(content.as_bytes())));
+        file
+    };
+    let given = vec![
+        file(FileKind::Png, "chart.png", "a picture"),
+        file(FileKind::Pdf, "paper.pdf", "a document"),
+        file(FileKind::Csv, "table.csv", "a,b\n1,2"),
+        file(FileKind::Jpeg, "gone.jpg", ""),
+    ];
+    let [drawn, listed, broken] = [
+        file(FileKind::Png, "drawn.png", "drawn"),
+        file(FileKind::Text, "list.txt", "one, two"),
+        file(FileKind::Gif, "broken.gif", "broken"),
+    ];
+    let [draw, list, fail] = ["call_1", "call_2", "call_3"].map(ToolCallId::from_model);
+    let calls = vec![
+        call(&draw, "find", r#"{"q":"chart"}"#, asked.on_call.clone()),
+        call(&list, "list_all", "{}", None),
+        call(&fail, "find", r#"{"q":"other"}"#, None),
+    ];
+    let results = vec![
+        ToolResult { files: vec![drawn], ..result(&draw, "find", "Drawn.") },
+        ToolResult { files: vec![listed], ..result(&list, "list_all", "2 rows.") },
+        ToolResult { files: vec![broken], ..failed(&fail, "find", "It broke.") },
+    ];
+    let question = UserMessage { files: given, ..UserMessage::new("What is in these?") };
+    let messages = vec![Message::User(question), asked.says(calls), Message::ToolResults(results)];
+    Scenario { files: bytes, ..scenario(messages) }
 }

@@ -6,19 +6,21 @@ use std::fs;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use switchboard::agent::ports::llm::LlmProvider;
 use switchboard::agent::ports::llm::ProviderError;
 use switchboard::agent::turn::fold::Turn;
 use switchboard::chat::message::{AssistantPart, Replay};
 use switchboard::chat::stream::FinishReason;
 use switchboard::chat::tool::ToolInput;
-use switchboard::llm::Vendor;
+use switchboard::llm::{Vendor, Wire};
 
-use super::{provider, report, turn};
+use super::{RESPONSES, config, connect, report, set, turn};
 use crate::support::upstream::{Answer, End, Upstream};
 
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) vendor: Vendor,
+    pub(super) wire: &'static Wire,
     pub(super) body: Vec<u8>,
     pub(super) expected: Value,
 }
@@ -29,37 +31,52 @@ impl Case {
         self.answer_up_to(self.body.len())
     }
 
+    /// Who is asked on the wire of the case.
+    pub(super) fn provider(&self, base_url: &str) -> Arc<dyn LlmProvider> {
+        let mut config = config(base_url);
+        if self.wire.name == RESPONSES {
+            set(&mut config, self.vendor, "wire = 'responses'");
+        }
+        connect(self.vendor, &config)
+    }
+
     /// The first `length` bytes of it.
     pub(super) fn answer_up_to(&self, length: usize) -> Answer {
-        let content_type = if self.vendor == Vendor::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+        let content_type = match self.vendor {
+            Vendor::Ollama => "application/x-ndjson",
+            Vendor::Bedrock => "application/vnd.amazon.eventstream",
+            Vendor::Claude | Vendor::Gemini | Vendor::OpenAi => "text/event-stream",
+        };
         Answer::ok(content_type, &self.body[..length])
     }
 }
 
-/// All cases by `vendor/name`.
+/// All cases by `wire/name`.
 pub(super) fn corpus() -> BTreeMap<String, Case> {
     let mut cases = BTreeMap::new();
-    for vendor in Vendor::ALL {
-        let folder = vendor.name();
+    for (vendor, wire) in
+        Vendor::ALL.into_iter().flat_map(|vendor| vendor.wires().iter().map(move |wire| (vendor, wire)))
+    {
+        let folder = wire.name;
         let path = format!("{}/tests/fixtures/transcripts/{folder}", env!("CARGO_MANIFEST_DIR"));
         for entry in fs::read_dir(path).unwrap() {
             let path = entry.unwrap().path();
             let extension = path.extension().unwrap().to_str().unwrap();
-            if !matches!(extension, "sse" | "ndjson") {
+            if !matches!(extension, "sse" | "ndjson" | "eventstream") {
                 continue;
             }
             let name = format!("{folder}/{}", path.file_stem().unwrap().to_str().unwrap());
             let expected = fs::read_to_string(path.with_extension("expected.json")).unwrap();
             let expected = serde_json::from_str(&expected).unwrap();
             let body = fs::read(&path).unwrap();
-            cases.insert(name.clone(), Case { name, vendor, body, expected });
+            cases.insert(name.clone(), Case { name, vendor, wire, body, expected });
         }
     }
     assert!(cases.len() > 100, "{} cases", cases.len());
     cases
 }
 
-/// A server that answers `/{vendor}/{case}/…` with that case, cut as `cut` says.
+/// A server that answers `/{wire}/{case}/…` with that case, cut as `cut` says.
 async fn replaying(
     cases: Arc<BTreeMap<String, Case>>,
     end: End,
@@ -81,15 +98,19 @@ fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value 
     for part in &turn.message.parts {
         match part {
             AssistantPart::Text { replay: signature, .. } => {
-                replay.extend(signature.as_ref().map(|s| signed("text", None, s)));
+                replay.extend(signature.as_ref().map(|s| match case.vendor {
+                    Vendor::OpenAi => value(s),
+                    Vendor::Claude | Vendor::Gemini | Vendor::Ollama | Vendor::Bedrock => signed("text", None, s),
+                }));
             }
             AssistantPart::Thinking { text, replay: signature } => {
                 thinking.push_str(text);
                 match (case.vendor, signature) {
-                    (Vendor::Claude, Some(s)) => {
+                    (Vendor::Claude | Vendor::Bedrock, Some(s)) => {
                         replay.push(json!({"kind": "thinking", "thinking": text, "signature": value(s)}));
                     }
                     (Vendor::Gemini, Some(s)) => replay.push(signed("text", None, s)),
+                    (Vendor::OpenAi, Some(s)) if case.wire.name == RESPONSES => replay.push(value(s)),
                     // How it came: the name of a field, or blocks.
                     (Vendor::OpenAi, Some(s)) => match value(s) {
                         Value::String(field) => assert!(["reasoning_content", "reasoning"].contains(&field.as_str())),
@@ -111,6 +132,10 @@ fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value 
             }
             AssistantPart::Opaque(block) => {
                 let block = value(block);
+                if case.vendor == Vendor::Bedrock {
+                    replay.push(block);
+                    continue;
+                }
                 assert_eq!(block["type"], "redacted_thinking");
                 replay.push(json!({"kind": "redacted_thinking", "data": block["data"]}));
             }
@@ -171,7 +196,7 @@ async fn replay_all(how: &str, cut: fn(&str) -> Box<dyn FnMut() -> usize>) {
     let cases = Arc::new(corpus());
     let upstream = replaying(Arc::clone(&cases), End::Clean, cut).await;
     for case in cases.values() {
-        let provider = provider(case.vendor, &format!("{}/{}", upstream.url(), case.name));
+        let provider = case.provider(&format!("{}/{}", upstream.url(), case.name));
         let (turn, failure) = turn(&*provider).await;
         check(case, observed(case, &turn, failure.as_ref()), how);
     }
@@ -218,7 +243,7 @@ async fn an_answer_cut_off_by_its_connection_is_an_error_like_one_that_just_ends
     let truncated: Vec<_> = cases.values().filter(|case| case.name.contains("/truncated-")).collect();
     assert!(truncated.len() >= 5, "{} cases", truncated.len());
     for case in truncated {
-        let provider = provider(case.vendor, &format!("{}/{}", upstream.url(), case.name));
+        let provider = case.provider(&format!("{}/{}", upstream.url(), case.name));
         let (turn, failure) = turn(&*provider).await;
         assert_eq!(failure.as_ref().unwrap().kind.code().name(), "provider_truncated", "{}", case.name);
         check(case, observed(case, &turn, failure.as_ref()), "aborted");

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use switchboard::llm::Vendor;
+use switchboard::llm::{Vendor, Wire};
 
 use super::transcripts::{Case, corpus, random_sizes};
+use super::{RESPONSES, responses_wire};
 use crate::support::app::TestApp;
+use crate::support::converse;
 use crate::support::frames::{self, Frame};
 use crate::support::upstream::{Answer, Request, Upstream};
 
@@ -19,7 +21,7 @@ const GOOD: &str = "All good.";
 /// Names of tools in the corpus that the product has, and offers in the profile that is asked.
 const OURS: [&str; 1] = ["list_my_alerts"];
 
-fn good_answer(vendor: Vendor) -> Answer {
+fn good_answer(vendor: Vendor, wire: &Wire) -> Answer {
     match vendor {
         Vendor::Claude => {
             let events = [
@@ -41,6 +43,12 @@ fn good_answer(vendor: Vendor) -> Answer {
         Vendor::Ollama => {
             let line = json!({"message": {"role": "assistant", "content": GOOD}, "done": true, "done_reason": "stop"});
             Answer::ok("application/x-ndjson", format!("{line}\n"))
+        }
+        Vendor::Bedrock => {
+            Answer::ok("application/vnd.amazon.eventstream", [converse::text(GOOD), converse::end()].concat())
+        }
+        Vendor::OpenAi if wire.name == RESPONSES => {
+            Answer::ok("text/event-stream", crate::support::response::says(GOOD).bytes())
         }
         Vendor::OpenAi => {
             let chunk = json!({"choices": [{"index": 0, "delta": {"content": GOOD}, "finish_reason": "stop"}]});
@@ -81,12 +89,13 @@ impl Play {
 /// The product in front of a vendor whose first answer to each play is the recorded one, and every later one is good.
 struct Replayed {
     vendor: Vendor,
+    wire: &'static Wire,
     app: TestApp,
     upstream: Upstream,
 }
 
 impl Replayed {
-    async fn start(vendor: Vendor, cases: Arc<BTreeMap<String, Case>>) -> Self {
+    async fn start(vendor: Vendor, wire: &'static Wire, cases: Arc<BTreeMap<String, Case>>) -> Self {
         let begun = Mutex::new(HashSet::new());
         let upstream = Upstream::choosing(move |request| {
             let play = Play::of(request);
@@ -96,7 +105,7 @@ impl Replayed {
             Some(match begun.lock().unwrap().insert(play) {
                 true if is_whole => case.answer(),
                 true => case.answer().cut(sizes),
-                false => good_answer(case.vendor),
+                false => good_answer(case.vendor, case.wire),
             })
         })
         .await;
@@ -105,13 +114,14 @@ impl Replayed {
         let url = upstream.url();
         let settings = [
             ("LLM__PROVIDER", vendor.name()),
+            ("LLM__OPENAI__WIRE", if wire.name == RESPONSES { "responses" } else { "auto" }),
             (base_url.as_str(), url.as_str()),
             (api_key.as_str(), "key-of-the-tests"),
             ("LLM__RETRY__ATTEMPTS", "1"),
             ("LLM__BREAKER__FAILURES", "0"),
         ];
         let app = TestApp::start(&settings).await;
-        Self { vendor, app, upstream }
+        Self { vendor, wire, app, upstream }
     }
 
     async fn say(&self, play: &Play, message: &str) -> (String, Vec<Frame>) {
@@ -154,8 +164,11 @@ fn check_events(case: &Case, play: &Play, body: &str, frames: &[Frame]) {
     let written = serde_json::to_string(thinking).unwrap();
     let opening: String = written.trim_matches('"').chars().take(40).collect();
     assert!(thinking.is_empty() || !body.contains(&opening), "{name}: thinking in {body}");
-    for secret in
-        expected["replay"].as_array().into_iter().flatten().flat_map(|item| [&item["signature"], &item["data"]])
+    for secret in expected["replay"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|item| [&item["signature"], &item["data"], &item["reasoning_item"]["encrypted_content"]])
     {
         assert!(secret.as_str().is_none_or(|secret| !body.contains(secret)), "{name}: replay data in {body}");
     }
@@ -204,7 +217,7 @@ fn check_calls(case: &Case, name: &str, frames: &[Frame]) {
 }
 
 /// The replay data in a request's history, in the form of the corpus.
-fn sent_back(vendor: Vendor, request: &Value) -> Vec<Value> {
+fn sent_back(vendor: Vendor, wire: &Wire, request: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     match vendor {
         Vendor::Claude => {
@@ -230,7 +243,16 @@ fn sent_back(vendor: Vendor, request: &Value) -> Vec<Value> {
                 }
             }
         }
-        Vendor::Ollama | Vendor::OpenAi => {}
+        Vendor::OpenAi if wire.name == RESPONSES => {
+            for item in request["input"].as_array().unwrap() {
+                if item["type"] == "reasoning" {
+                    found.push(json!({"reasoning_item": item}));
+                } else if let Some(phase) = item.get("phase") {
+                    found.push(json!({"phase": phase}));
+                }
+            }
+        }
+        Vendor::Ollama | Vendor::OpenAi | Vendor::Bedrock => {}
     }
     found
 }
@@ -241,7 +263,12 @@ fn assistant_blocks<'a>(messages: &'a Value, role: &str, blocks: &str) -> Vec<&'
 }
 
 /// The names of the calls in a request's history, and how many results it has.
-fn history(vendor: Vendor, request: &Value) -> (Vec<Value>, usize) {
+fn history(vendor: Vendor, wire: &Wire, request: &Value) -> (Vec<Value>, usize) {
+    if wire.name == RESPONSES {
+        let items = request["input"].as_array().unwrap();
+        let calls = items.iter().filter(|item| item["type"] == "function_call").map(|call| call["name"].clone());
+        return (calls.collect(), items.iter().filter(|item| item["type"] == "function_call_output").count());
+    }
     let messages = &request[if vendor == Vendor::Gemini { "contents" } else { "messages" }];
     let messages = messages.as_array().unwrap();
     match vendor {
@@ -254,6 +281,11 @@ fn history(vendor: Vendor, request: &Value) -> (Vec<Value>, usize) {
             let parts: Vec<&Value> = messages.iter().flat_map(|m| m["parts"].as_array().unwrap()).collect();
             let calls = parts.iter().filter_map(|part| part.get("functionCall")).map(|call| call["name"].clone());
             (calls.collect(), parts.iter().filter(|part| part.get("functionResponse").is_some()).count())
+        }
+        Vendor::Bedrock => {
+            let blocks: Vec<&Value> = messages.iter().flat_map(|m| m["content"].as_array().unwrap()).collect();
+            let calls = blocks.iter().filter_map(|block| block.get("toolUse")).map(|call| call["name"].clone());
+            (calls.collect(), blocks.iter().filter(|block| block.get("toolResult").is_some()).count())
         }
         Vendor::Ollama | Vendor::OpenAi => {
             let calls = messages.iter().filter_map(|m| m.get("tool_calls")).flat_map(|calls| calls.as_array().unwrap());
@@ -270,7 +302,7 @@ async fn play(replayed: &Replayed, case: &Case, how: &'static str) {
 
     let expected = &case.expected;
     let is_tool_use = expected["finish"] == "tool_use";
-    let (name, vendor) = (play.message(), replayed.vendor);
+    let (name, vendor, wire) = (play.message(), replayed.vendor, replayed.wire);
     let asked = replayed.asked(&play);
     let calls = if is_tool_use || is_empty(case) { 2 } else { 1 };
     assert_eq!(asked.len(), calls, "{name}: nothing else is asked twice");
@@ -278,8 +310,8 @@ async fn play(replayed: &Replayed, case: &Case, how: &'static str) {
         let calls: Vec<Value> =
             expected["tool_calls"].as_array().unwrap().iter().map(|call| call["name"].clone()).collect();
         let results = calls.len();
-        assert_eq!(history(vendor, &asked[1]), (calls, results), "{name}");
-        if vendor == Vendor::OpenAi && expected["thinking"] != "" {
+        assert_eq!(history(vendor, wire, &asked[1]), (calls, results), "{name}");
+        if wire.name == Vendor::OpenAi.name() && expected["thinking"] != "" {
             let messages = asked[1]["messages"].as_array().unwrap();
             let assistant = messages.iter().find(|message| message["role"] == "assistant").unwrap();
             assert_eq!(assistant["reasoning_content"], expected["thinking"], "{name}");
@@ -287,22 +319,27 @@ async fn play(replayed: &Replayed, case: &Case, how: &'static str) {
     }
     let Some(replay) = expected.get("replay").and_then(Value::as_array) else { return };
     if is_tool_use {
-        assert_eq!(sent_back(vendor, &asked[1]), *replay, "{name}: with the tool results");
+        assert_eq!(sent_back(vendor, wire, &asked[1]), *replay, "{name}: with the tool results");
     }
     // From the database now, not from the run's memory.
     let (_, frames) = replayed.say(&play, "And then?").await;
     assert_eq!(frames::text(&frames), GOOD, "{name}");
     let asked = replayed.asked(&play);
-    // Claude's thinking belongs to its own run: what stood before it has changed by the next.
-    let expected = if vendor == Vendor::Claude { json!([]) } else { replay.clone().into() };
-    assert_eq!(Value::Array(sent_back(vendor, asked.last().unwrap())), expected, "{name}: with the next message");
+    // Claude's thinking and a response's reasoning belong to their own run: what stood before has changed by the next.
+    let is_of_its_run = |item: &Value| vendor == Vendor::Claude || item.get("reasoning_item").is_some();
+    let expected: Value = replay.iter().filter(|item| !is_of_its_run(item)).cloned().collect();
+    assert_eq!(Value::Array(sent_back(vendor, wire, asked.last().unwrap())), expected, "{name}: with the next message");
 }
 
 async fn play_all(folder: &str, vendor: Vendor) {
+    play_wire(folder, vendor, vendor.wire()).await;
+}
+
+async fn play_wire(folder: &str, vendor: Vendor, wire: &'static Wire) {
     let cases = Arc::new(corpus());
-    let replayed = Replayed::start(vendor, Arc::clone(&cases)).await;
+    let replayed = Replayed::start(vendor, wire, Arc::clone(&cases)).await;
     let mut played = 0;
-    for case in cases.values().filter(|case| case.vendor == vendor) {
+    for case in cases.values().filter(|case| case.wire.name == wire.name) {
         assert!(case.name.starts_with(folder));
         play(&replayed, case, WHOLE).await;
         play(&replayed, case, IN_PIECES).await;
@@ -329,4 +366,9 @@ async fn clients_see_every_recorded_answer_of_ollama_as_native_events() {
 #[tokio::test]
 async fn clients_see_every_recorded_answer_of_openai_servers_as_native_events() {
     play_all("openai/", Vendor::OpenAi).await;
+}
+
+#[tokio::test]
+async fn clients_see_every_answer_of_responses_as_native_events() {
+    play_wire("responses/", Vendor::OpenAi, responses_wire()).await;
 }

@@ -116,7 +116,7 @@ async fn a_broken_file_is_reported_by_its_path() {
         (
             "prompts/workflow/role.md",
             b"\xff\xfe".to_vec(),
-            &["profiles/workflow.toml:13: instructions prompts/workflow/role.md cannot be read"],
+            &["profiles/workflow.toml:14: instructions prompts/workflow/role.md cannot be read"],
             "a prompt that is no text is not replaced by the built-in one",
         ),
         ("tools/workflow.json", b"[{]".to_vec(), &["tools/workflow.json:1: "], "no JSON"),

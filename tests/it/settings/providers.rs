@@ -42,7 +42,7 @@ fn sources(text: &str, variables: &[(&str, &str)]) -> (tempfile::TempDir, Source
 /// Vendor, address, model and key of a provider.
 fn told(llm: &Llm, name: &str) -> (Vendor, String, String, String) {
     let section = llm.section(name).unwrap();
-    let Common { base_url, model, api_key } = section.common.clone();
+    let Common { base_url, model, api_key, input: _ } = section.common.clone();
     (section.vendor(), base_url, model, api_key.expose_secret().to_owned())
 }
 
@@ -138,9 +138,9 @@ fn mistakes_in_providers_are_reported_by_their_place_with_all_others() {
     );
     let mut found = problems(&sources);
     found.sort();
-    let vendors = "one of gemini, claude, openai, ollama";
+    let vendors = "one of gemini, claude, openai, ollama, bedrock";
     let name = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
-    let names = "gemini, claude, openai, ollama, A b, desk, gemini, gpt, groq, lab, list, nothing, wrong";
+    let names = "gemini, claude, openai, ollama, bedrock, A b, desk, gemini, gpt, groq, lab, list, nothing, wrong";
     let expected = [
         "SWITCHBOARD__LLM__PROVIDERS__DESK__SEED: is not a known setting".to_owned(),
         "SWITCHBOARD__LLM__PROVIDERS__DESK__VENDOR_FILE: is not a known setting".to_owned(),
@@ -185,7 +185,11 @@ fn a_provider_that_is_asked_is_complete() {
             &["llm.providers.groq.api_key: has characters that no http header can carry"],
             "a key that cannot be sent",
         ),
-        ("vendor = \"x\"", &["llm.providers.groq.vendor: must be one of gemini, claude, openai, ollama"], "only that"),
+        (
+            "vendor = \"x\"",
+            &["llm.providers.groq.vendor: must be one of gemini, claude, openai, ollama, bedrock"],
+            "only that",
+        ),
     ];
     for (text, expected, reason) in rows {
         let (_dir, sources) = sources(&format!("{groq}{text}"), &[]);

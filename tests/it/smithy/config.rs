@@ -144,6 +144,41 @@ async fn a_half_made_workload_is_taken_and_said_to_be_unfinished() {
     assert_eq!(put(&editor, config).await.0, 200);
     assert_eq!(put(&editor, json!({"workloads": {"w": {"provider": "p", "model": "m"}}})).await.0, 200);
     assert_eq!(put(&editor, json!({"providers": {"p": null}, "workloads": {"w": null}})).await.0, 200);
+    let config = json!({
+        "providers": {"o": {"type": "other", "api_key": "", "base_url": "", "options": {}}},
+        "workloads": {"w": {"provider": "o", "model": "m", "options": {}}},
+    });
+    assert_eq!(put(&editor, config).await.0, 200, "an empty address is fine");
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_asked_is_in_nobodys_way() {
+    let editor = Editor::with(&[], EDIT, Vec::new()).await;
+    let (model, config) = another(vec![says("Mine."), says("Mended.")]).await;
+    assert_eq!(put(&editor, config).await.0, 200);
+    let file = editor.root.path().join(".agentsmithy/models.json");
+    let mut kept: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    // Another version may have taken what this one does not.
+    kept["providers"]["broken"] = json!({"kind": "other", "base_url": "http://169.254.169.254/v1", "options": {}});
+    kept["workloads"]["broken"] = json!({"provider": "broken", "model": "m", "is_for_embeddings": false});
+    std::fs::write(&file, kept.to_string()).unwrap();
+    let editor = editor.restarted(EDIT).await;
+
+    let answered = ["user", "chat_start", "chat", "chat_end", "done"];
+    assert_eq!(kinds(&editor.chat("Hi", json!({"workload": "quick"})).await), answered, "the others answer");
+    assert_eq!(kinds(&editor.chat("Hi", json!({"workload": "broken"})).await), ["user", "error", "done"]);
+    let (status, answer) = put(&editor, json!({"workloads": {"more": {"provider": "mine", "model": "m-2"}}})).await;
+    assert_eq!(status, 200, "others are changed: {answer}");
+    let (status, answer) = put(&editor, json!({"providers": {"broken": {"api_key": "sk-1"}}})).await;
+    assert_eq!(status, 400);
+    let told = answer["detail"]["errors"][0].as_str().unwrap();
+    assert!(told.starts_with("providers.broken.base_url: is a link-local address"), "{told}");
+    assert_eq!(
+        put(&editor, json!({"providers": {"broken": {"base_url": format!("{}/v1", model.url())}}})).await.0,
+        200
+    );
+    assert_eq!(kinds(&editor.chat("Hi", json!({"workload": "broken"})).await), answered);
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `smithy`: `POST /api/chat` and `/api/dialogs`, as an editor's extension asks them.
 
+mod chat;
+mod checks;
 mod config;
 mod dialog;
 mod local;
@@ -356,6 +358,12 @@ async fn a_long_dialog_is_read_to_its_beginning_whatever_the_pages() {
     let expected = (0..TURNS)
         .flat_map(|turn| [(json!(2 * turn), "Question ".to_owned()), (json!(2 * turn + 1), format!("{turn} xxxxxxx"))]);
     assert_eq!(seen, expected.collect::<Vec<_>>());
+    // What is old was counted once, and nobody reads it again for a newer page: not even where it is damaged.
+    editor.app.beside("UPDATE messages SET body = 'damaged' WHERE run_seq = (SELECT MIN(run_seq) FROM messages)").await;
+    let page = editor.get("/api/dialogs/d/history?limit=3").await;
+    assert_eq!((&page["total_events"], &page["last_idx"]), (&json!(2 * TURNS), &json!(2 * TURNS - 1)));
+    let (status, _) = editor.ask(Method::GET, "/api/dialogs/d/history?limit=3&before=2", None).await;
+    assert_eq!(status, 500, "its own page is");
 }
 
 #[tokio::test]

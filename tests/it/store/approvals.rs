@@ -193,8 +193,13 @@ pub async fn an_answer_that_is_given_again_goes_on_behind_its_approved_call(data
     let (asking, approvals) = asked(&*store, &room, &[Consent::User]).await;
     let (decided, start) = decide(&*store, &room, approvals[0].id, &yes()).await.unwrap();
     let call = approved(&start).call;
-    let result =
-        ToolResult { id: call.id.clone(), name: call.name.clone(), content: "{\"ok\":1}".into(), fate: CallFate::Done };
+    let result = ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: "{\"ok\":1}".into(),
+        fate: CallFate::Done,
+        files: Vec::new(),
+    };
     let origin = Arc::new(ModelOrigin { provider: "switchboard".into(), model: "approved".into() });
     let made =
         Message::Assistant(AssistantMessage { origin, parts: vec![AssistantPart::ToolCall { call, replay: None }] });
@@ -436,7 +441,15 @@ pub async fn whoever_may_not_decide_an_approval_does_not_see_it(database: &impl 
         let theirs = Room { owner: stranger.owner.clone(), conversation: room.conversation.clone() };
         let decided = decide(&*store, &theirs, approvals[1].id, &yes()).await;
         assert!(matches!(decided, Err(BeginError::NoSuchApproval)), "{reason}: {decided:?}");
-        assert_eq!(store.conversations(&theirs.owner, page()).await.unwrap().items, [], "{reason}: nothing began");
+        assert_eq!(
+            store
+                .conversations(&theirs.owner, switchboard::agent::ports::conversations::Listed::default(), page())
+                .await
+                .unwrap()
+                .items,
+            [],
+            "{reason}: nothing began"
+        );
     }
     let chief = caller("acme/zoe/c1", &["chief"]);
     let theirs = store.grant(&chief, approvals[1].id, &yes()).await;

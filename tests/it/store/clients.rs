@@ -2,7 +2,7 @@
 
 use switchboard::agent::ports::chats::Chats;
 use switchboard::agent::ports::clock::Clock;
-use switchboard::agent::ports::conversations::Page;
+use switchboard::agent::ports::conversations::{Listed, Page};
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{BeginError, CLIENT_RESULTS, Commit, NewRun, Question, RunEnd, RunStart};
 use switchboard::agent::ports::summaries::HistoryBound;
@@ -39,6 +39,7 @@ fn results(of: &[ToolCall]) -> Ask {
     let result = |call: &ToolCall| ClientResult {
         call: call.id.as_str().to_owned(),
         content: "here \u{0}".to_owned(),
+        files: Vec::new(),
         is_error: false,
     };
     Ask::Results(of.iter().map(result).collect())
@@ -150,7 +151,8 @@ pub async fn our_words_from_a_user_are_a_message_like_any_other(database: &impl 
 pub async fn what_a_client_told_of_before_begins_every_branch(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
-    let earlier = [ClientMessage::User("One?\u{0}".to_owned()), ClientMessage::Assistant("Two.".to_owned())];
+    let earlier =
+        [ClientMessage::User("One?\u{0}".to_owned(), Vec::new()), ClientMessage::Assistant("Two.".to_owned())];
     let begin = async |ask: &Ask, parent, bytes| {
         let store = database.open(ManualClock::new()).await;
         let new = NewRun {
@@ -216,7 +218,7 @@ pub async fn an_unlisted_conversation_is_read_by_its_id_alone(database: &impl Da
         store.number(&room.owner, None, &room.conversation, "kh").await.unwrap();
     }
     let page = Page { limit: 9, cursor: None };
-    let heads = store.conversations(&room.owner, page).await.unwrap();
+    let heads = store.conversations(&room.owner, Listed::default(), page).await.unwrap();
     assert_eq!(heads.items.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["c1"], "the first request counts");
     let (chats, count) = store.chats(own, 9, 0).await.unwrap();
     assert_eq!((chats.len(), count), (1, 1));

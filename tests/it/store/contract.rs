@@ -1,5 +1,4 @@
-//! The stores' contract: a database to open, a clock to set, the words that the stories are told in, and the list of
-//! all stories. An implementation passes with one line: `contract!(open_new_database)`.
+//! The stores' contract and its stories. An implementation passes with one line: `contract!(open_new_database)`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -258,6 +257,16 @@ macro_rules! contract {
             payloads_are_their_conversations_own
             a_deleted_conversation_takes_its_number_and_payloads_along
         );
+        crate::store::contract::contract!(@ $database, library:
+            what_was_said_is_found_by_its_words
+            any_text_is_a_query
+            what_was_found_comes_in_parts
+            what_is_gone_is_not_found
+            searches_at_once_index_everything_once
+            pinned_conversations_come_first_and_archived_ones_apart
+            feedback_is_one_for_each_run_and_goes_with_its_conversation
+            what_was_used_is_told_by_month_and_conversation
+        );
         crate::store::contract::contract!(@ $database, previews:
             a_claim_shows_the_change_as_it_was_recorded
             a_preview_knows_the_profile_of_its_run
@@ -361,6 +370,9 @@ impl Room {
             question,
             earlier: &[],
             unlisted: false,
+            asked_as: None,
+            gathers: false,
+            direct: false,
             key: None,
             queue: None,
             background: false,
@@ -568,11 +580,12 @@ pub fn tool_turn() -> [Message; 2] {
         AssistantPart::ToolCall { call: call(&minted, ToolInput::Invalid("{\"a\":".into())), replay: None },
     ];
     let origin = Arc::new(ModelOrigin { provider: "claude".into(), model: "m".into() });
-    let result = |id, content: &str, fate| ToolResult { id, name: "get_rule".into(), content: content.into(), fate };
-    let results = vec![
-        result(given, "{\"id\":\"\u{0}\"}", CallFate::Done),
-        result(minted, "{\"error\":\"bad params\"}", CallFate::Failed),
-    ];
+    let result = |id, content: &str, fate| {
+        let (name, content) = ("get_rule".into(), content.into());
+        ToolResult { id, name, content, fate, files: Vec::new() }
+    };
+    let (done, failed) = ("{\"id\":\"\u{0}\"}", "{\"error\":\"bad params\"}");
+    let results = vec![result(given, done, CallFate::Done), result(minted, failed, CallFate::Failed)];
     [Message::Assistant(AssistantMessage { origin, parts }), Message::ToolResults(results)]
 }
 

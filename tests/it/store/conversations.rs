@@ -431,6 +431,7 @@ pub async fn a_run_is_found_as_it_stands(database: &impl Database) {
         last_event_id: None,
         request_id: "req-1".into(),
         background: true,
+        direct: false,
         continues: None,
         left: Vec::new(),
     };

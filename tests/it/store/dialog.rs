@@ -18,7 +18,8 @@ fn turn(id: &str, tool: &str, said: &str) -> [Message; 2] {
     let call = ToolCall { id: id.clone(), name: tool.to_owned(), input: ToolInput::parse(r#"{"a": 1}"#) };
     let origin = Arc::new(ModelOrigin { provider: "p".into(), model: "m".into() });
     let parts = vec![AssistantPart::ToolCall { call, replay: None }];
-    let result = ToolResult { id, name: tool.to_owned(), content: said.to_owned(), fate: CallFate::Done };
+    let result =
+        ToolResult { id, name: tool.to_owned(), content: said.to_owned(), fate: CallFate::Done, files: Vec::new() };
     [Message::Assistant(AssistantMessage { origin, parts }), Message::ToolResults(vec![result])]
 }
 

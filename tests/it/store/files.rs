@@ -6,8 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
+use switchboard::agent::ports::conversations::Page;
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{Commit, NewRun, Question};
+use switchboard::bounded::memory::{Kind, Memory};
+use switchboard::chat::feedback::{Feedback, Score};
 use switchboard::chat::ids::PayloadId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::payload::{Payload, PayloadSource};
@@ -96,6 +99,13 @@ async fn say_everywhere(store: &dyn Store, room: &Room) {
         Room::at(&format!("acme/bob/c{at}")).exchange(store, &"y".repeat(1 << (at + 3)), &[answer("yes")]).await;
     }
     store.change(&room.owner, &room.conversation, &titled(WORD)).await.unwrap();
+    let run = room.exchange(store, WORD, &[answer("yes")]).await;
+    let feedback = Feedback { score: Score::Bad, comment: Some(WORD.into()), tags: vec![WORD.into()] };
+    store.give(&room.owner, run, &feedback).await.unwrap().unwrap();
+    // What is found is in the index.
+    let mut held = Memory::new(0).reserve(Kind::Export, 0).unwrap();
+    let found = store.search(&room.owner, WORD, Page { limit: 9, cursor: None }, &mut held).await.unwrap();
+    assert_eq!(found.page.items[0].matches, 26, "a title, questions and answers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,8 +115,13 @@ async fn what_was_deleted_is_in_none_of_the_files() {
     let room = Room::at("acme/ann/c1");
     say_everywhere(&*store, &room).await;
     assert!(count(&database, WORD) > 60, "the control: it was there");
+    let in_words = count(&database, "[^ ]zanzibar[^-]");
+    assert!(in_words > 2, "and in the index, as a word of its owner's");
     assert!(store.delete(&room.owner, &room.conversation).await.unwrap().is_some());
-    assert_eq!(count(&database, WORD), 0);
+    // Without its beginning, which the index may share with another word.
+    for gone in [WORD, "anzibar"] {
+        assert_eq!(count(&database, gone), 0, "{gone}");
+    }
     assert!(count(&database, "yyyyyyyy") > 0, "what others said is there");
     store.ready().await.unwrap();
 }

@@ -71,7 +71,7 @@ pub async fn a_run_that_is_there_already_is_found_without_room(database: &impl D
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
     let ask = Ask::message("hello");
-    let key = Some(RequestKey { key: "k", digest: b"d" });
+    let key = Some(RequestKey { key: "k", digest: b"d", or_lately: false });
     let most = MostRuns { per_user: 1, per_tenant: 1 };
     let new = NewRun { key, most, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     store.begin_run(new).await.unwrap();
@@ -164,7 +164,7 @@ pub async fn what_stands_against_a_run_is_told_before_it_begins(database: &impl 
     let store = database.open(clock.clone()).await;
     let room = Room::at("acme/ann/c1");
     let ask = Ask::message("hello");
-    let key = RequestKey { key: "k", digest: b"d" };
+    let key = RequestKey { key: "k", digest: b"d", or_lately: false };
     assert!(store.find_request(&room.owner, key).await.unwrap().is_none(), "nobody has asked");
     let new = NewRun { key: Some(key), ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     store.begin_run(new).await.unwrap();

@@ -11,6 +11,7 @@ mod directives;
 mod drafts;
 mod files;
 mod leases;
+mod library;
 mod limits;
 mod plans;
 mod postgres;

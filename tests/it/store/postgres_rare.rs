@@ -156,7 +156,7 @@ async fn a_commit_whose_fate_the_database_does_not_tell_is_no_reason_to_ask_agai
     let way = Way::to(&database).await;
     let store = TestDatabase::at(way.url.clone()).open(ManualClock::new()).await;
     let digest = [1_u8; 32];
-    let key = RequestKey { key: "k1", digest: &digest };
+    let key = RequestKey { key: "k1", digest: &digest, or_lately: false };
     for (conversation, key) in [("c1", None), ("c2", Some(key))] {
         let room = Room::at(&format!("acme/ann/{conversation}"));
         let ask = Ask::message("hello");

@@ -8,9 +8,11 @@ use serde_json::json;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection};
 use switchboard::agent::ports::chats::Chats;
+use switchboard::agent::ports::conversations::Page;
 use switchboard::agent::ports::quotas::Whose;
 use switchboard::agent::ports::store::{BeginError, Begun};
 use switchboard::agent::ports::store::{Commit, MostRuns, NewRun, Question};
+use switchboard::chat::feedback::{Feedback, Score};
 use switchboard::chat::ids::PayloadId;
 use switchboard::chat::input::Ask;
 use switchboard::chat::payload::{Payload, PayloadSource};
@@ -98,6 +100,11 @@ async fn speak(store: &dyn Store) {
         room.preview(store, "a").await;
         store.create_draft(&room.owner, &room.conversation, &json!(1)).await.unwrap();
         store.number(&room.owner, None, &room.conversation, "app").await.unwrap();
+        let feedback = Feedback { score: Score::Good, comment: None, tags: Vec::new() };
+        store.give(&room.owner, run, &feedback).await.unwrap().unwrap();
+        let all = Page { limit: 9, cursor: None };
+        let found = store.search(&room.owner, "hello", all, &mut crate::support::whole::room()).await.unwrap();
+        assert_eq!(found.page.items.len(), 1, "and in the index");
     }
 }
 
@@ -129,9 +136,19 @@ async fn a_statement_without_where_finds_its_owners_rows_alone() {
     speak(&*store).await;
     let mut connection = database.connect().await;
     let everybody = owned(&[("", ""), ("acme", "ann"), ("acme", "bob"), ("umbrella", "ann")]);
-    for table in
-        ["conversations", "runs", "messages", "trail", "previews", "drafts", "payloads", "chats", "stored_usage"]
-    {
+    for table in [
+        "conversations",
+        "runs",
+        "messages",
+        "trail",
+        "previews",
+        "drafts",
+        "payloads",
+        "chats",
+        "stored_usage",
+        "feedback",
+        "search_texts",
+    ] {
         let rows = [
             (None, vec![], "who has set nothing"),
             (Some(("=acme", "=ann")), owned(&[("acme", "ann")]), "a user"),
@@ -182,7 +199,11 @@ async fn it_holds_for_every_table_and_is_switched_off_again() {
     let Some(database) = new_database().await else { return };
     let open_tables = "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
          AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY relname";
-    assert_eq!(database.ask(open_tables).await, ["_sqlx_migrations", "schedules", "tool_pins"], "tables of nobody");
+    assert_eq!(
+        database.ask(open_tables).await,
+        ["_sqlx_migrations", "file_removals", "schedules", "tool_pins"],
+        "tables of nobody"
+    );
     // A process whose setting is off finds out at its start.
     let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };
     let store = open(&config, ManualClock::new(), Arc::default()).await.unwrap();

@@ -285,7 +285,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     let error = open_url(&database.url()).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the store's schema has version 14 and this program knows versions up to 12: use a newer program"
+        "the store's schema has version 19 and this program knows versions up to 17: use a newer program"
     );
 }
 

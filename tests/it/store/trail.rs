@@ -179,7 +179,7 @@ pub async fn what_is_old_is_tidied_away(database: &impl Database) {
     let clock = ManualClock::new();
     let store = database.open(clock.clone()).await;
     let room = Room::at("acme/ann/c1");
-    let key = RequestKey { key: "key", digest: b"x" };
+    let key = RequestKey { key: "key", digest: b"x", or_lately: false };
     let (run, _) = room.ask_by_key(&*store, "hello", key).await.unwrap();
     let entries: Vec<TrailEntry> = (0..6000).map(|n| entry(run, n, call(json!({}), ""))).collect();
     store.append(run, Commit { trail: &entries, ..said(1, &[]) }).await.unwrap();

@@ -3,12 +3,13 @@
 use futures::future::join_all;
 use serde_json::json;
 use switchboard::agent::ports::conversations::{
-    CallView, ConversationHead, ConversationView, MessageView, Page, PageError, Role,
+    CallView, ConversationHead, ConversationView, Listed, MessageView, Page, PageError, Role,
 };
 use switchboard::agent::ports::drafts::DraftError;
 use switchboard::agent::ports::previews::ClaimError;
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::summaries::HistoryBound;
+use switchboard::agent::ports::usage::Used;
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{MessageId, RunId};
 use switchboard::chat::input::{Ask, Parent};
@@ -47,7 +48,7 @@ async fn lines(store: &dyn Store, room: &Room) -> Vec<String> {
 async fn listed(store: &dyn Store, room: &Room, limit: u32) -> Vec<String> {
     let (mut ids, mut cursor) = (Vec::new(), None);
     loop {
-        let part = store.conversations(&room.owner, Page { limit, cursor }).await.unwrap();
+        let part = store.conversations(&room.owner, Listed::default(), Page { limit, cursor }).await.unwrap();
         assert!(part.items.len() <= limit as usize);
         ids.extend(part.items.into_iter().map(|head| head.id.to_string()));
         cursor = part.next;
@@ -74,11 +75,14 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
         name: call.name.clone(),
         fate,
         artifacts: Vec::new(),
+        stands_for: None,
+        of_client: false,
     });
     let message = |seq, role, text: &str, calls, after_ms| MessageView {
         id: id(seq),
         role,
         text: text.into(),
+        files: Vec::new(),
         calls,
         created_at_ms: NOW + after_ms,
     };
@@ -91,15 +95,23 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
             created_at_ms: NOW,
             updated_at_ms: NOW,
             message_count: 3,
+            pinned: false,
+            archived: false,
         },
         earlier: None,
+        feedback: Vec::new(),
+        used: Used { runs: 1, turns: 0, ..Used::default() },
+        runs: Vec::new(),
         messages: vec![
             message(0, Role::User, "which rule? \u{0}\nThat one.", vec![], 0),
             message(1, Role::Assistant, "I look \u{2028} it up", calls.collect(), 1000),
             message(3, Role::Assistant, "rule 1", vec![], 1000),
         ],
     };
-    assert_eq!(view(&*store, &room).await, expected);
+    let mut seen = view(&*store, &room).await;
+    let states: Vec<_> = std::mem::take(&mut seen.runs).into_iter().map(|run| (run.id, run.state)).collect();
+    assert_eq!(states, [(run, RunState::Completed)], "its runs come with it");
+    assert_eq!(seen, expected);
 }
 
 /// Completes a run whose next message has the number `first`.
@@ -173,7 +185,7 @@ pub async fn a_list_goes_from_the_newest_change_on(database: &impl Database) {
     let renamed = store.change(&owner, &room("b").conversation, &titled("New \u{1}")).await.unwrap().unwrap();
     assert_eq!((&*renamed.title, renamed.updated_at_ms, renamed.message_count), ("New \u{1}", NOW + 2, 2));
     assert_eq!(listed(&*store, &room("a"), 2).await, ["b", "A", "c", "a.1", "_"]);
-    let whole = store.conversations(&owner, page(100, None)).await.unwrap();
+    let whole = store.conversations(&owner, Listed::default(), page(100, None)).await.unwrap();
     assert_eq!((&whole.items[0], whole.items[1].message_count, whole.next), (&renamed, 3, None));
     assert_eq!(view(&*store, &room("b")).await.head, renamed);
 }
@@ -183,7 +195,7 @@ pub async fn a_cursor_that_no_list_gave_is_refused(database: &impl Database) {
     let room = Room::at("acme/ann/c1");
     room.exchange(&*store, "hi", &[]).await;
     for cursor in ["", "x", "1", "1.", ".c1", "-1.c1", "1.a b", "99999999999999999999.c1"] {
-        let refused = store.conversations(&room.owner, page(1, Some(cursor))).await;
+        let refused = store.conversations(&room.owner, Listed::default(), page(1, Some(cursor))).await;
         assert!(matches!(refused, Err(PageError::BadCursor)), "{cursor}: {refused:?}");
     }
     for cursor in ["", "x", "-1", "01", "1.c1"] {
@@ -297,7 +309,10 @@ pub async fn strangers_see_and_change_no_conversation(database: &impl Database) 
         assert!(exported(&*store, &owner, &conversation).await.is_none());
         assert_eq!(store.trail(&owner, &conversation, page(9, None)).await.unwrap().map(|part| part.items.len()), None);
         let is_ann = owner == room.owner;
-        assert_eq!(store.conversations(&owner, page(9, None)).await.unwrap().items.len(), usize::from(is_ann));
+        assert_eq!(
+            store.conversations(&owner, Listed::default(), page(9, None)).await.unwrap().items.len(),
+            usize::from(is_ann)
+        );
     }
     assert_eq!(view(&*store, &room).await.head.title, "one");
 }
@@ -333,7 +348,7 @@ pub async fn long_conversations_and_lists_are_seen_whole(database: &impl Databas
         room.exchange(&*store, &format!("question {nth}"), &[answer("yes")]).await;
     }
     assert_eq!(lines(&*store, &room).await.len(), 300);
-    let heads = store.conversations(&room.owner, page(100, None)).await.unwrap();
+    let heads = store.conversations(&room.owner, Listed::default(), page(100, None)).await.unwrap();
     assert_eq!(heads.items[0].message_count, 300);
 }
 

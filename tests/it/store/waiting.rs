@@ -158,7 +158,7 @@ pub async fn of_many_that_want_their_turn_at_once_one_gets_it(database: &impl Da
 pub async fn a_request_that_is_repeated_finds_its_run(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let (room, elsewhere) = (Room::at("acme/ann/c1"), Room::at("acme/ann/c2"));
-    let key = RequestKey { key: "key", digest: b"\0digest\xff" };
+    let key = RequestKey { key: "key", digest: b"\0digest\xff", or_lately: false };
     let (run, _) = room.ask_by_key(&*store, "hello", key).await.unwrap();
     for room in [&room, &elsewhere] {
         let (_, again) = room.ask_by_key(&*store, "hello", key).await.unwrap();
@@ -180,7 +180,10 @@ pub async fn requests_with_one_key_at_once_begin_one_run(database: &impl Databas
     let begun = join_all((0..8).map(|n| {
         let (store, room) = (store.clone(), Room::at(&format!("acme/ann/c{n}")));
         tokio::spawn(async move {
-            room.ask_by_key(&*store, "hello", RequestKey { key: "key", digest: b"same" }).await.unwrap().1
+            room.ask_by_key(&*store, "hello", RequestKey { key: "key", digest: b"same", or_lately: false })
+                .await
+                .unwrap()
+                .1
         })
     }));
     let begun: Vec<Begun> = begun.await.into_iter().map(Result::unwrap).collect();
@@ -193,7 +196,7 @@ pub async fn a_key_is_free_after_a_day(database: &impl Database) {
     let clock = ManualClock::new();
     let store = database.open(clock.clone()).await;
     let room = Room::at("acme/ann/c1");
-    let key = RequestKey { key: "key", digest: b"one" };
+    let key = RequestKey { key: "key", digest: b"one", or_lately: false };
     let (first, _) = room.ask_by_key(&*store, "hello", key).await.unwrap();
     complete(&*store, first).await;
     clock.advance_ms(DAY_MS - 1);

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod backend;
+pub mod converse;
 pub mod environment;
 pub mod faultproxy;
 pub mod frames;
@@ -10,6 +11,7 @@ pub mod node;
 pub mod postgres;
 pub mod process;
 pub mod redis;
+pub mod response;
 pub mod said;
 pub mod tickets;
 pub mod upstream;

@@ -58,6 +58,8 @@ pub async fn started(data: TempDir, (model, backend): (&Upstream, &str), more: &
         ("LLM__OPENAI__BASE_URL", model.as_str()),
         ("BACKEND__MODE", "http"),
         ("BACKEND__BASE_URL", backend),
+        // Stories of one decision need not wait for another.
+        ("RUNS__DECISIONS_S", "0"),
     ];
     TestApp::start_in(data, &[&settings, more].concat()).await
 }

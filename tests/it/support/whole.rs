@@ -1,8 +1,8 @@
 //! All of a conversation, put together from the parts that a store gives.
 
 use switchboard::agent::ports::conversations::{
-    ConversationHead, ConversationStore, ConversationView, ExportAt, ExportItem, ExportStore, MessageExport, Page,
-    RunExport, TrailItem,
+    BranchRef, ConversationHead, ConversationStore, ConversationView, ExportAt, ExportItem, ExportStore, MessageExport,
+    Page, RunExport, TrailItem,
 };
 use switchboard::bounded::memory::{Kind, Memory, Reservation};
 use switchboard::chat::caller::Owner;
@@ -23,7 +23,7 @@ pub async fn seen<S: ConversationStore + ?Sized>(
     let mut cursor = None;
     loop {
         let page = Page { limit: 7, cursor };
-        let mut part = store.conversation(owner, id, page, &mut room()).await.unwrap()?;
+        let mut part = store.conversation(owner, BranchRef::newest(id), page, &mut room()).await.unwrap()?;
         cursor = part.earlier.take();
         part.messages.extend(all.into_iter().flat_map(|later| later.messages));
         if cursor.is_none() {

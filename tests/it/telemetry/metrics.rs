@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{ask, machine};
+use crate::death::backend;
 use crate::support::app::TestApp;
 use crate::support::wait::eventually;
 
@@ -94,6 +95,56 @@ async fn a_run_is_counted_on_a_port_of_its_own() {
     let unknown: BTreeSet<&str> =
         unknown.filter(|name| !known.contains(*name) && !name.starts_with("process_")).collect();
     assert_eq!(unknown, BTreeSet::new(), "every metric is in the list");
+}
+
+const SENDS: &str = r#"
+[[tool]]
+name = "send"
+description = "Sends something."
+input_schema = { type = "object", properties = { id = { type = "integer" } }, required = ["id"] }
+request = { method = "POST", path = "/v1/posts/{id}" }
+[tool.directive]
+name = "post.send"
+runs_as = "service"
+"#;
+
+#[tokio::test]
+async fn directives_and_deliveries_are_counted_with_their_waits() {
+    let subscriber = backend().await;
+    let address = subscriber.url();
+    let settings = [
+        ("METRICS__BIND", "127.0.0.1:0"),
+        ("BACKEND__SERVICE__MODE", "token"),
+        ("BACKEND__SERVICE__TOKEN", "the-token-of-the-service"),
+        ("DIRECTIVES__POLL_MS", "50"),
+        ("SIGNALS__SUBSCRIBERS__HOOK__URL", address.as_str()),
+        ("SIGNALS__SUBSCRIBERS__HOOK__SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+        ("SIGNALS__SUBSCRIBERS__HOOK__EVENTS", "directive.succeeded"),
+    ];
+    let (machine, _model, _backend) = machine(&settings).await;
+    machine.folder.write("config/tools/post.toml", SENDS);
+    let token = machine.token();
+    let serving = machine.serve();
+    let line = serving.lines_until(|line| line.starts_with("metrics on ")).pop().unwrap();
+    let page_url = line.strip_prefix("metrics on ").unwrap().to_owned();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body = json!({"name": "post.send", "payload": {"id": 1}});
+    let asked = http.post(serving.url("/v1/agent/directives")).bearer_auth(&token).json(&body).send().await.unwrap();
+    assert_eq!(asked.status(), 201);
+    let expected = [
+        ("switchboard_directives_total{directive=\"post.send\",status=\"requested\"}", 1.0),
+        ("switchboard_directives_total{directive=\"post.send\",status=\"running\"}", 1.0),
+        ("switchboard_directives_total{directive=\"post.send\",status=\"succeeded\"}", 1.0),
+        ("switchboard_directive_wait_seconds_count", 1.0),
+        ("switchboard_deliveries_total{outcome=\"delivered\",subscriber=\"hook\"}", 1.0),
+        ("switchboard_delivery_wait_seconds_count{subscriber=\"hook\"}", 1.0),
+    ];
+    eventually("all of it is counted", async || {
+        let samples = samples(&http.get(&page_url).send().await.unwrap().text().await.unwrap());
+        let found = expected.map(|(series, _)| (series, samples.get(series).copied().unwrap_or_default()));
+        (found == expected).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -82,8 +82,11 @@ async fn belongings(app: &TestApp, ann: &str) -> Ids {
     let plan = told.iter().find(|frame| frame.event == "plan_created");
     let plan = plan.map(|frame| frame.data["plan"]["id"].as_str().unwrap().to_owned());
     let plan = plan.unwrap_or_else(|| panic!("no plan: {told:#?}"));
+    let upload = app.http.post(app.url("/v1/agent/files?name=anns.txt")).bearer_auth(ann).body("a text of Ann's");
+    let file: Value = serde_json::from_str(&upload.send().await.unwrap().text().await.unwrap()).unwrap();
     Ids {
         conversation: "anns-own".to_owned(),
+        file: file["id"].as_str().unwrap().to_owned(),
         run,
         message,
         approval,
@@ -107,6 +110,7 @@ fn unknown(like: &Ids) -> Ids {
         approval: id(),
         preview: id(),
         plan: id(),
+        file: id(),
         chat: "999999".to_owned(),
         key: "nobodys1".to_owned(),
         cursor: like.cursor.clone(),
@@ -154,6 +158,12 @@ fn without_ids(text: &str, ids: &Ids) -> String {
     let is_time = |text: &str| text.starts_with("20") && text.ends_with('Z') && text.contains('T');
     let (mut plain, mut rest) = (String::new(), text.as_str());
     while let Some(first) = rest.chars().next() {
+        // When something was made, in seconds.
+        if let Some(after) = rest.strip_prefix("\"created_at\":") {
+            plain.push_str("\"created_at\":");
+            rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+            continue;
+        }
         // The number that a new chat has got.
         if let Some(after) = rest.strip_prefix("\"conversation_id\":") {
             plain.push_str("\"conversation_id\":");
@@ -200,6 +210,7 @@ async fn seen(app: &TestApp, ann: &str, ids: &Ids) -> Vec<String> {
 
 async fn matrix(settings: &[(&str, &str)]) {
     let mut all = vec![("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", SECRET), ("CHAT_MESSAGE__PROFILE", "workflow")];
+    all.push(("FILES__URL", "memory:"));
     let root = tempfile::tempdir().unwrap();
     let path = root.path().to_str().unwrap();
     all.extend([("WORKSPACE__ROOT", path), ("WORKSPACE__ROLE", ""), ("WORKSPACE__COMMANDS", "off")]);

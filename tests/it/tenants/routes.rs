@@ -18,6 +18,7 @@ pub struct Ids {
     pub approval: String,
     pub preview: String,
     pub plan: String,
+    pub file: String,
     pub chat: String,
     pub key: String,
     pub cursor: String,
@@ -27,9 +28,9 @@ pub struct Ids {
 impl Ids {
     /// All of them, longest first, so that none is replaced as a part of another.
     pub fn all(&self) -> Vec<&str> {
-        let Self { conversation, run, message, approval, preview, plan, chat: _, key, cursor, user: _ } = self;
+        let Self { conversation, run, message, approval, preview, plan, file, chat: _, key, cursor, user: _ } = self;
         let mut all: Vec<&str> =
-            [conversation, run, message, approval, preview, plan, key, cursor].map(String::as_str).into();
+            [conversation, run, message, approval, preview, plan, file, key, cursor].map(String::as_str).into();
         all.sort_by_key(|id| std::cmp::Reverse(id.len()));
         all
     }
@@ -75,6 +76,16 @@ fn page_chat(ids: &Ids) -> Value {
     json!({"message": "Hello", "context": {"current_page": "nowhere"}, "interaction_type": "text_input", "conversation_id": number})
 }
 
+/// A call of a tool, maybe one that goes on behind a decision on that run's call.
+fn tool_call(arguments: Value, goes_on: Option<(&str, &str)>) -> Value {
+    let mut params = json!({"name": "ask_workflow", "arguments": arguments});
+    if let Some((run, approval)) = goes_on {
+        params["requestState"] = json!(run);
+        params["inputResponses"] = json!({approval: {"action": "accept", "content": {"decision": "approve"}}});
+    }
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+}
+
 /// Reading and deciding first, so that nothing is there yet that later rows begin.
 pub fn rows() -> Vec<Row> {
     vec![
@@ -86,8 +97,20 @@ pub fn rows() -> Vec<Row> {
             ..row("GET /v1/agent/runs/{run_id}/events", AsUnknown, nothing)
         },
         row("POST /v1/agent/runs/{run_id}/cancel", AsUnknown, nothing),
+        row("GET /v1/agent/runs/{run_id}/calls", AsUnknown, nothing),
         row("POST /v1/agent/runs/{run_id}/continue", AsUnknown, |_| Some(json!({}))),
+        row("POST /v1/agent/runs/{run_id}/feedback", AsUnknown, |_| Some(json!({"score": 1}))),
+        row("DELETE /v1/agent/runs/{run_id}/feedback", AsUnknown, nothing),
+        Row {
+            query: |_| "?q=rules".to_owned(),
+            ..row("GET /v1/agent/search", Own("what the caller has said"), nothing)
+        },
+        Row {
+            query: |ids| format!("?q=rules&cursor={}", ids.cursor),
+            ..row("GET /v1/agent/search", Own("a cursor is a place in any list, and no right"), nothing)
+        },
         row("GET /v1/agent/conversations", Own("a list"), nothing),
+        Row { query: |_| "?archived=true".to_owned(), ..row("GET /v1/agent/conversations", Own("a list"), nothing) },
         Row {
             query: |ids| format!("?limit=1&cursor={}", ids.cursor),
             ..row("GET /v1/agent/conversations", Own("a cursor is a place in any list, and no right"), nothing)
@@ -96,9 +119,18 @@ pub fn rows() -> Vec<Row> {
             Some(json!({"context_type": "workflow", "entity_id": "x"}))
         }),
         row("GET /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),
+        Row {
+            query: |ids| format!("?branch={}", ids.run),
+            ..row("GET /v1/agent/conversations/{conversation_id}", AsUnknown, nothing)
+        },
         row("PATCH /v1/agent/conversations/{conversation_id}", AsUnknown, |_| Some(json!({"title": "Stolen"}))),
         row("DELETE /v1/agent/conversations/{conversation_id}", AsUnknown, nothing),
+        row("PATCH /v1/agent/conversations/{conversation_id}", AsUnknown, |_| Some(json!({"pinned": true}))),
         row("GET /v1/agent/conversations/{conversation_id}/export", AsUnknown, nothing),
+        Row {
+            query: |_| "?format=markdown".to_owned(),
+            ..row("GET /v1/agent/conversations/{conversation_id}/export", AsUnknown, nothing)
+        },
         row("GET /v1/agent/conversations/{conversation_id}/trail", AsUnknown, nothing),
         row("POST /v1/agent/conversations/{conversation_id}/prewarm", AsUnknown, nothing),
         Row {
@@ -106,7 +138,20 @@ pub fn rows() -> Vec<Row> {
             ..row("GET /v1/agent/conversations/{conversation_id}/trail", Own("wrong cursors are told first"), nothing)
         },
         row("GET /v1/agent/profiles", Own("whom the caller may ask"), nothing),
+        row("GET /v1/agent/files/{file_id}", AsUnknown, nothing),
+        row("GET /v1/agent/files/{file_id}/content", AsUnknown, nothing),
+        row("DELETE /v1/agent/files/{file_id}", AsUnknown, nothing),
+        row("GET /v1/agent/files", Own("the caller's files"), nothing),
+        Row {
+            query: |ids| format!("?after={}", ids.file),
+            ..row("GET /v1/agent/files", Own("a cursor is a place in the caller's own list"), nothing)
+        },
+        row("POST /v1/agent/files", Own("a file of the caller's"), |_| Some(json!({"a": 1}))),
         row("GET /v1/agent/usage", Own("what the caller has used"), nothing),
+        Row {
+            query: |_| "?by=conversation".to_owned(),
+            ..row("GET /v1/agent/usage", Own("what the caller has used"), nothing)
+        },
         Row {
             query: |_| "?of=tenant".to_owned(),
             ..row("GET /v1/agent/usage", Own("of the caller's tenant, for a role"), nothing)
@@ -171,7 +216,12 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/agent/previews/{preview_id}", AsUnknown, nothing),
         row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "accept"}))),
         row("POST /v1/agent/previews/{preview_id}/decision", AsUnknown, |_| Some(json!({"decision": "reject"}))),
+        row("GET /v1/ai-sdk/chat/{chat_id}", AsUnknown, nothing),
         row("GET /v1/ai-sdk/chat/{chat_id}/stream", AsUnknown, nothing),
+        Row {
+            query: |ids| format!("sdk=6/{}/stream", ids.conversation),
+            ..row("GET /v1/ai-sdk/chat", AsUnknown, nothing)
+        },
         row("POST /v1/ai-sdk/chat/{chat_id}/stop", AsUnknown, nothing),
         row("GET /api/chats", Own("a list"), nothing),
         row("GET /api/chats/{number}", AsUnknown, nothing),
@@ -207,6 +257,54 @@ pub fn rows() -> Vec<Row> {
         row("GET /v1/copilotkit/info", Own("whom the caller may ask"), nothing),
         row("POST /v1/copilotkit/agent/{agent}/connect", AsUnknown, |ids| Some(ag_ui(ids))),
         row("POST /v1/copilotkit/agent/{agent}/stop/{thread}", AsUnknown, nothing),
+        row("GET /v1/responses/{response_id}", AsUnknown, nothing),
+        Row {
+            query: |_| "?stream=true&starting_after=1".to_owned(),
+            ..row("GET /v1/responses/{response_id}", AsUnknown, nothing)
+        },
+        row("GET /v1/responses/{response_id}/input_items", AsUnknown, nothing),
+        row("POST /v1/responses/{response_id}/cancel", AsUnknown, nothing),
+        row("DELETE /v1/responses/{response_id}", AsUnknown, nothing),
+        row("POST /mcp", AsUnknown, |ids| {
+            Some(tool_call(json!({"message": "a", "conversation_id": ids.conversation}), None))
+        }),
+        row("POST /mcp", AsUnknown, |ids| {
+            Some(tool_call(json!({"message": "a"}), Some((ids.run.as_str(), ids.approval.as_str()))))
+        }),
+        row("POST /mcp", AsUnknown, |ids| {
+            Some(tool_call(json!({"message": "a"}), Some((ids.run.as_str(), ids.run.as_str()))))
+        }),
+        row("POST /mcp/{profile}", Own("whom the caller may ask"), |_| Some(tool_call(json!({}), None))),
+        row("GET /.well-known/oauth-protected-resource", Own("the same for all"), nothing),
+        row("GET /.well-known/oauth-protected-resource/mcp", Own("the same for all"), nothing),
+        row("GET /.well-known/oauth-protected-resource/mcp/{profile}", Own("the same for all"), nothing),
+        row("POST /v1/responses", AsUnknown, |ids| {
+            let previous = format!("resp_{}", ids.run);
+            Some(json!({"model": "workflow", "input": "Which rules do we have?", "previous_response_id": previous}))
+        }),
+        row("POST /v1/responses", AsUnknown, |ids| {
+            let conversation = format!("conv_{}", ids.conversation);
+            Some(json!({"model": "workflow", "input": "Which rules do we have?", "conversation": conversation}))
+        }),
+        row("POST /v1/responses", AsUnknown, |ids| {
+            let decision = json!({"type": "mcp_approval_response", "approval_request_id": format!("mcpr_{}", ids.approval),
+                "approve": true});
+            Some(json!({"model": "workflow", "input": [decision]}))
+        }),
+        row("POST /v1/responses/input_tokens", Own("nothing is kept of it"), |_| Some(json!({"input": "Hello"}))),
+        row("POST /v1/conversations", Own("it is opened for whoever asks"), nothing),
+        row("GET /v1/conversations/{conversation}", AsUnknown, nothing),
+        row("GET /v1/conversations/{conversation}/items", AsUnknown, nothing),
+        row("GET /v1/conversations/{conversation}/items/{item_id}", AsUnknown, nothing),
+        row("DELETE /v1/conversations/{conversation}", AsUnknown, nothing),
+        row("POST /v1/messages", AsUnknown, |ids| {
+            let call = format!("toolu_{}_t1", ids.conversation);
+            let result = json!({"type": "tool_result", "tool_use_id": call, "content": "x"});
+            Some(json!({"model": "workflow", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}))
+        }),
+        row("POST /v1/messages/count_tokens", Own("nothing is kept of it"), |_| {
+            Some(json!({"messages": [{"role": "user", "content": "Hello"}]}))
+        }),
         row("GET /v1/models", Own("whom the caller may ask"), nothing),
         row("GET /v1/models/{model}", Own("a name of the settings"), nothing),
         row("GET /livez", Own("of the process"), nothing),
@@ -254,9 +352,13 @@ impl Row {
         let path = path
             .replace("{run_id}", &ids.run)
             .replace("{conversation_id}", &ids.conversation)
+            .replace("{response_id}", &format!("resp_{}", ids.run))
+            .replace("{conversation}", &format!("conv_{}", ids.conversation))
+            .replace("{item_id}", &format!("msg_{}_0", ids.run))
             .replace("{approval_id}", &ids.approval)
             .replace("{preview_id}", &ids.preview)
             .replace("{plan_id}", &ids.plan)
+            .replace("{file_id}", &ids.file)
             // Those that are there are asked for in `directives::requests`.
             .replace("{directive_id}", &ids.plan)
             .replace("{signal_id}", &ids.plan)
@@ -267,6 +369,7 @@ impl Row {
             .replace("{tool_call_id}", &ids.plan)
             .replace("{number}", &ids.chat)
             .replace("{agent}", "workflow")
+            .replace("{profile}", "workflow")
             .replace("{thread}", &ids.conversation)
             .replace("{*model}", "workflow");
         (method.parse().unwrap(), format!("{path}{}", (self.query)(ids)))

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Coding, all, one_call, put};
 use crate::support::model::{Script, calls, says, turn};
+use crate::support::tickets::write as configure;
 
 fn write(path: &str, text: &str) -> Vec<Script> {
     one_call("write_to_file", &json!({"path": path, "content": text}))
@@ -367,19 +368,63 @@ async fn what_was_kept_goes_with_its_conversation_and_files_stay() {
 async fn what_tools_have_made_is_there_when_the_conversation_is_read_again() {
     let coding = Coding::with(&[("a.txt", "1\n")], &[], write("a.txt", "2\n")).await;
     let edit = all(&coding.say("One").await, "file_edit").remove(0);
-    let read = async |path: &str| {
-        let request = coding.app.http.get(coding.app.url(path)).bearer_auth(&coding.app.token);
-        request.send().await.unwrap().json::<Value>().await.unwrap()
-    };
-    let conversation = read("/v1/agent/conversations/c").await;
+    let conversation = coding.read("/v1/agent/conversations/c").await;
     let call = &conversation["messages"][1]["tool_calls"][0];
     assert_eq!(call["artifacts"], json!([{"kind": "file_edit", "payload": edit}]), "{conversation}");
-    let export = read("/v1/agent/conversations/c/export").await;
+    let export = coding.read("/v1/agent/conversations/c/export").await;
     let artifact = &export["artifacts"][0];
     assert_eq!(
         (&artifact["kind"], &artifact["payload"], &artifact["tool_call_id"]),
         (&json!("file_edit"), &edit, &json!("c1"))
     );
+}
+
+#[tokio::test]
+async fn what_helpers_have_made_is_there_again_with_who_has_made_it() {
+    let data = tempfile::tempdir().unwrap();
+    let profile = "id = \"coding\"\ncontext_type = \"coding\"\ninstructions = [\"workflow/role.md\"]\n\
+                   tools = [\"write_to_file\"]\n[plan]\n[delegate]\n";
+    configure(&data, "profiles/coding.toml", profile);
+    let file = |path: &str, text: &str| json!({"path": path, "content": text});
+    let task = json!({"task": "Write a.txt", "tools": ["write_to_file"]});
+    let step = json!({"type": "action", "tools": ["write_to_file"], "arguments": file("b.txt", "3\n")});
+    let turns = vec![
+        calls("c1", "delegate", &task),
+        calls("s1", "write_to_file", &file("a.txt", "2\n")),
+        says("It is written."),
+        calls("c2", "create_plan", &json!({"objective": "Write", "plan": {"steps": [step]}})),
+        calls("c3", "write_to_file", &file("c.txt", "4\n")),
+        says("Done."),
+    ];
+    let coding = Coding::over(data, &[("a.txt", "1\n")], &[], turns).await;
+    let edits = all(&coding.say("Write").await, "file_edit");
+    let files: Vec<&Value> = edits.iter().map(|edit| &edit["file"]).collect();
+    assert_eq!(files, [&json!(coding.path("a.txt")), &json!(coding.path("b.txt")), &json!(coding.path("c.txt"))]);
+
+    let conversation = coding.read("/v1/agent/conversations/c").await;
+    let messages = conversation["messages"].as_array().unwrap();
+    let calls: Vec<&Value> = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten().collect();
+    let told: Vec<(&Value, &Value)> =
+        calls.iter().map(|call| (&call["id"], &call["artifacts"][0]["payload"])).collect();
+    assert_eq!(told, [(&json!("c1"), &edits[0]), (&json!("c2"), &edits[1]), (&json!("c3"), &edits[2])]);
+    let (agent, step) = (&calls[0]["artifacts"][0], &calls[1]["artifacts"][0]);
+    assert_eq!(agent["for_tool_call_id"], "c1");
+    assert!(agent["origin"]["agent_id"].is_string() && agent["origin"]["plan_id"].is_null(), "{agent}");
+    assert_eq!((&step["for_tool_call_id"], &step["origin"]["step"]), (&json!("c2"), &json!(1)));
+    assert!(step["origin"]["plan_id"].is_string() && step["origin"]["agent_id"].is_null(), "{step}");
+    assert_eq!(calls[2]["artifacts"][0].as_object().unwrap().len(), 2, "the model's own has nobody else");
+
+    let export = coding.read("/v1/agent/conversations/c/export").await;
+    let made = export["artifacts"].as_array().unwrap();
+    let by: Vec<&Value> = made.iter().map(|made| &made["for_tool_call_id"]).collect();
+    assert_eq!(by, [&json!("c1"), &json!("c2"), &Value::Null]);
+    assert_eq!(made[0]["tool_call_id"], "s1", "the call of the sub-agent");
+
+    let history = coding.read("/api/dialogs/c/history").await;
+    let told = history["events"].as_array().unwrap().iter();
+    let told: Vec<&str> = told.filter_map(|event| event["name"].as_str().or(event["file"].as_str())).collect();
+    let (a, b, c) = (coding.path("a.txt"), coding.path("b.txt"), coding.path("c.txt"));
+    assert_eq!(told, ["delegate", &*a, "create_plan", &*b, "write_to_file", &*c]);
 }
 
 #[tokio::test]
@@ -410,4 +455,21 @@ async fn a_thread_that_is_shown_again_has_the_edits_behind_the_results_of_their_
     let edit = &messages[3];
     assert_eq!((&edit["activityType"], &edit["content"]["file"]), (&json!("file_edit"), &json!(coding.path("a.txt"))));
     assert!(edit["content"]["diff"].as_str().unwrap().contains("+2"));
+}
+
+#[tokio::test]
+async fn a_page_reads_the_edit_again_that_it_was_shown() {
+    let data = tempfile::tempdir().unwrap();
+    let page = "id = \"any\"\npage = \"*\"\napp = \"kh\"\nidentity = \"kh/identity.md\"\ntools = [\"write_to_file\"]\n";
+    configure(&data, "profiles/any.toml", page);
+    configure(&data, "prompts/kh/identity.md", "You help.");
+    let coding = Coding::over(data, &[("a.txt", "1\n")], &[], self::write("a.txt", "2\n")).await;
+    let body = json!({"message": "Go", "context": {"current_page": "x"}, "interaction_type": "text_input"});
+    let request = coding.app.http.post(coding.app.url("/api/chat/stream")).bearer_auth(&coding.app.token).json(&body);
+    let streamed = request.send().await.unwrap().text().await.unwrap();
+    let chats = coding.read("/api/chats?app=kh").await;
+    let chat = coding.read(&format!("/api/chats/{}", chats["chats"][0]["id"])).await;
+    let shown = &chat["messages"][1]["extras"]["custom_payload"];
+    assert_eq!((&shown["type"], &shown["data"]["file"]), (&json!("file_edit"), &json!(coding.path("a.txt"))), "{chat}");
+    assert!(streamed.contains(&format!("\"custom_payload\":{shown}")), "{streamed}");
 }

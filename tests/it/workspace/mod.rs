@@ -33,6 +33,11 @@ struct Coding {
 impl Coding {
     /// A workspace with these files, and a model that plays `turns`.
     async fn with(files: &[(&str, &str)], settings: &[(&str, &str)], turns: Vec<Script>) -> Self {
+        Self::over(tempfile::tempdir().unwrap(), files, settings, turns).await
+    }
+
+    /// The same with the configuration in `data`.
+    async fn over(data: TempDir, files: &[(&str, &str)], settings: &[(&str, &str)], turns: Vec<Script>) -> Self {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             put(root.path(), path, text);
@@ -42,7 +47,7 @@ impl Coding {
         let mut all = vec![("WORKSPACE__ROOT", path.as_str())];
         all.extend(SETTINGS);
         all.extend(settings);
-        let app = started(tempfile::tempdir().unwrap(), (&model, "http://127.0.0.1:1"), &all).await;
+        let app = started(data, (&model, "http://127.0.0.1:1"), &all).await;
         Self { app, root, model }
     }
 
@@ -67,6 +72,12 @@ impl Coding {
         let results = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
         let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
         results.map(|message| serde_json::from_str(&text(message)).unwrap_or_else(|_| json!(text(message)))).collect()
+    }
+
+    /// What is read at that path.
+    async fn read(&self, path: &str) -> Value {
+        let request = self.app.http.get(self.app.url(path)).bearer_auth(&self.app.token);
+        request.send().await.unwrap().json().await.unwrap()
     }
 
     /// An answer of one of the routes about the workspace of the conversation `c`.

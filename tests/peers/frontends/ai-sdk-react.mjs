@@ -22,6 +22,8 @@ function Page() {
   const { messages, status, sendMessage, addToolApprovalResponse } = useChat({
     id: 'c',
     transport,
+    // The client appends its path to the address, behind the query.
+    resume: true,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
   const part = (part, at) => {

@@ -37,13 +37,20 @@ let ids = 0;
 const heard = [];
 const ends = [];
 
-function chat({ messages, body, ...init } = {}) {
+const stopped = [];
+const stop = async id => (await fetch(`${base}/${id}/stop`, { method: 'POST', headers })).json();
+const history = async () => (await fetch(`${base}/c?sdk=${major}`, { headers })).json();
+
+/** With `stops`, the page has a stop of its client end the run too. */
+function chat({ messages, body, stops, ...init } = {}) {
   const transport = new sdk.DefaultChatTransport({
     api: base,
     headers,
     body: { context_type: 'tickets', sdk: Number(major), ...body },
     fetch: (url, options) => {
       requests.push(`${options.method} ${new URL(url).pathname}`);
+      const { id } = stops && options.body ? JSON.parse(options.body) : {};
+      if (id) options.signal?.addEventListener('abort', () => stopped.push(stop(id)));
       return fetch(url, options);
     },
   });
@@ -108,6 +115,34 @@ const walks = {
     await late.resumeStream();
     heard.push({ unchanged: isDeepStrictEqual(late.messages, c.messages), status: late.status });
     return c;
+  },
+  /** The client's own stop of a run in the background, with the page's help, and without. */
+  async stopInBackground() {
+    for (const stops of [true, false]) {
+      const c = chat({ body: { background: true }, stops });
+      const sent = c.sendMessage({ text: 'Hello' });
+      await until(c, c => lastText(c) === 'Half');
+      await c.stop();
+      await sent;
+    }
+    heard.push(...(await Promise.all(stopped)));
+    const c = chat({ body: { background: true } });
+    await c.sendMessage({ text: 'Next' });
+    return c;
+  },
+  /** A page that is loaded again while a call waits, and once more when it is done. */
+  async reload() {
+    await chat().sendMessage({ text: 'Hello' });
+    const c = chat({
+      messages: (await history()).messages,
+      sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithApprovalResponses,
+    });
+    for (const id of waiting(c)) await c.addToolApprovalResponse({ id, approved: true });
+    await until(c, c => c.status === 'error' || (c.status === 'ready' && lastText(c) !== undefined));
+    const again = chat({ messages: (await history()).messages });
+    heard.push(again.messages.map(({ id, role, parts }) => [id === c.messages.find(it => it.role === role).id, role, parts.map(part => part.state ?? part.type)]));
+    await again.regenerate();
+    return again;
   },
   async approve() {
     return decide(true);

@@ -1,6 +1,7 @@
 // The page in a browser against the product: `node chat.mjs CASE`. Prints what a user would see as JSON.
 
 import http from "node:http";
+import { violations } from "./page/axe.mjs";
 import { tell } from "./page/browser.mjs";
 import { goOn, held, server, user, visit } from "./page/user.mjs";
 
@@ -33,7 +34,7 @@ const cases = {
     await page.click("text=Continue");
     await sees("the rest");
     await answered(2);
-    await page.locator("[aria-label='Answer again']:visible").click();
+    await page.locator("[aria-label='Answer again']:visible").last().click();
     await sees("Another");
     await answered(1);
     seen.push(await thread());
@@ -49,6 +50,155 @@ const cases = {
     await answered(1);
     seen.push(await thread());
     return { seen, focus: await page.evaluate(() => document.activeElement?.id) };
+  }),
+
+  /** The first answer is given again, then its first version is looked at, and gone on with. */
+  versions: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    const at = () => page.evaluate(() => [...document.querySelectorAll(".versions-at")].map((element) => element.lastChild.data));
+    const marked = (text) => page.waitForFunction((text) => document.querySelector(".versions-at")?.lastChild.data === text, text);
+    await ready();
+    await say("First");
+    await answered(1);
+    await say("Second");
+    await answered(2);
+    await page.locator("[aria-label='Answer again']").first().click();
+    await sees("Again");
+    await answered(1);
+    await marked("2/2");
+    const again = { thread: await thread(), at: await at() };
+    await page.click("[aria-label='Earlier version']");
+    await sees("Two");
+    const focus = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+    const before = { thread: await thread(), at: await at(), focus };
+    await say("And?");
+    await sees("Third");
+    await answered(3);
+    const third = { thread: await thread(), at: await at() };
+    await page.reload();
+    await answered(3);
+    return { again, before, third, reloaded: { thread: await thread(), at: await at() } };
+  }),
+
+  /** An answer breaks off, another one follows; all of it is read again, and the first one is tried again. */
+  failures: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await say("First");
+    await answered(1);
+    await say("Second");
+    await answered(2);
+    const before = await thread();
+    await page.reload();
+    await answered(2);
+    const after = await thread();
+    const axe = await violations(page);
+    await page.locator("text=Retry").first().click();
+    await sees("Whole");
+    await answered(1);
+    return { before, after, axe, again: await thread() };
+  }),
+
+  /** Messages are written while an answer is: one is taken back, two are sent behind it. Then the keys are looked at. */
+  queue: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await say("Tell me");
+    await sees("Once");
+    await say("Never");
+    await page.click("[aria-label='Do not send it']");
+    const dropped = await page.inputValue("#message");
+    await say("And then?");
+    await say("More");
+    const queued = (await page.textContent(".queued-text")).replace(/\s+/g, " ");
+    const written = await page.inputValue("#message");
+    goOn();
+    await sees("Two");
+    await answered(2);
+    const said = await thread();
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("?");
+    const keys = await page.locator(".keys dt").count();
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("/");
+    return { dropped, queued, written, thread: said, keys, focus: await page.evaluate(() => document.activeElement.id) };
+  }),
+
+  /** A line is broken where one is written, and sent where it ends; ↑ means the last message in the empty field only. */
+  lines: () => visit({}, async (page, { ready, answered, thread }) => {
+    await ready();
+    await page.focus("#message");
+    await page.keyboard.type("One");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("two");
+    const written = await page.inputValue("#message");
+    await page.keyboard.press("Enter");
+    await answered(1);
+    await page.keyboard.type("x");
+    await page.keyboard.press("ArrowUp");
+    const edits = [await page.locator(".question-edit").count()];
+    await page.fill("#message", "");
+    await page.keyboard.press("ArrowUp");
+    edits.push(await page.inputValue(".question-edit"));
+    await page.keyboard.press("Escape");
+    return { written, edits, thread: await thread() };
+  }),
+
+  /** The conversation is deleted elsewhere; what is said next begins another one. */
+  deleted: () => visit({ url: `${server}/#/c/c` }, async (page, { sees, answered, thread }) => {
+    await answered(1);
+    await page.fill("#message", "Second");
+    await fetch(`${server}/v1/agent/conversations/c`, { method: "DELETE", headers: { authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` } });
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await sees("There is no such conversation");
+    await page.focus("#message");
+    await page.keyboard.press("Enter");
+    await answered(1);
+    const { hash } = new URL(page.url());
+    return { thread: await thread(), isNew: hash.startsWith("#/c/") && hash !== "#/c/c" };
+  }),
+
+  /** A message over the server's limit. */
+  tooLong: () => visit({}, async (page, { ready, say, answered, thread }) => {
+    await ready();
+    await say("x".repeat(25));
+    await page.waitForFunction(() => document.querySelector("#message-problem").textContent !== "");
+    const seen = { kept: await page.inputValue("#message"), problem: await page.textContent("#message-problem"), thread: await thread() };
+    await say("short");
+    await answered(1);
+    return { ...seen, sent: await thread() };
+  }),
+
+  /** What a tool was called with, as it happens and after a reload. */
+  calls: () => visit({}, async (page, { ready, say, answered }) => {
+    await ready();
+    await say("What does this workflow do?");
+    await answered(1);
+    const summary = page.locator(".tool-fold > summary").first();
+    await summary.waitFor();
+    const row = await summary.evaluate((element) => [...element.querySelectorAll(".tool-name, .tool-hint")].map((part) => part.textContent).join(" "));
+    await summary.click();
+    const inside = page.locator(".tool-inside").first();
+    const titles = await inside.locator("h3").allTextContents();
+    const [asked, said] = await inside.locator("pre").allTextContents();
+    await page.reload();
+    await answered(1);
+    await page.locator(".tool-fold").first().waitFor();
+    return { row, titles, arguments: asked.includes("550e8400"), result: said.includes("Low Stock Alert"), after: true };
+  }),
+
+  /** The page in another language. */
+  german: () => visit({ locale: "de-AT" }, async (page, { ready, say, answered }) => {
+    await ready();
+    const lang = await page.getAttribute("html", "lang");
+    const placeholder = await page.getAttribute("#message", "placeholder");
+    const begin = (await page.textContent("#new")).trim();
+    await say("Hallo");
+    await answered(1);
+    const again = await page.locator(".answer-foot .icon-button").last().getAttribute("aria-label");
+    await page.evaluate(() => { location.hash = "#/c/none"; });
+    await page.waitForSelector(".welcome h2");
+    const tools = await page.evaluate(() => [...document.querySelectorAll("#tools button")].map(({ id }) => id));
+    return { lang, placeholder, new: begin, again, gone: await page.textContent(".welcome h2"), tools };
   }),
 
   /** Whatever a model writes, nothing of it runs and nothing is fetched. */
@@ -233,6 +383,7 @@ const cases = {
       document.querySelectorAll("sb-plan").length,
     ]);
     const seen = [await shown()];
+    const axe = await violations(page);
     const approve = () => page.locator("sb-approval button:visible", { hasText: "Approve" }).first().click();
     await approve();
     await answered(2);
@@ -243,7 +394,7 @@ const cases = {
     await approve();
     await answered(2);
     seen.push(await shown());
-    return { seen, waits: await page.isVisible("#waiting") };
+    return { seen, axe, waits: await page.isVisible("#waiting") };
   }),
 
   /** The smallest screen, light and dark: all is reachable, nothing is wider. */
@@ -303,6 +454,7 @@ const cases = {
     await paste("nonsense");
     await page.waitForSelector("dialog .warning");
     const why = await page.textContent("dialog .warning");
+    const axe = await violations(page);
     await paste(`Bearer ${process.env.SWITCHBOARD_TOKEN}`);
     await ready();
     await page.reload();
@@ -312,7 +464,7 @@ const cases = {
     await page.click("#sign-out");
     await page.waitForSelector("dialog textarea");
     const left = await page.evaluate(() => Object.keys(sessionStorage).filter((key) => sessionStorage.getItem(key) !== ""));
-    return { why, kept, left };
+    return { why, kept, left, axe };
   }),
 
   /** A conversation of many messages: the newest part, and the rest when it is asked for. */

@@ -315,6 +315,21 @@ const cases = {
     return result;
   },
 
+  /** A file is kept, sent with a message, read again, and deleted. */
+  async files() {
+    const c = client();
+    const { id, name, media_type: type, bytes } = await c.uploadFile(new Blob(["# Größe"], { type: "text/markdown" }), { name: "notes.md" });
+    const run = c.chat({ message: "", attachments: [{ id }], contextType: "workflow" });
+    const last = names(await collect(run)).at(-1);
+    const [message] = (await c.conversation(run.conversationId)).messages;
+    const content = await (await c.fileContent(id)).text();
+    const listed = (await c.files({ limit: 1 })).items.map((file) => file.id === id);
+    const deleted = await c.deleteFile(id);
+    const refused = await c.uploadFile(new Blob(["MZ\0\0"]), { name: "a.txt" }).catch(told);
+    const gone = await c.fileContent(id).catch(told);
+    return { file: [name, type, bytes], last, files: message.files.map((file) => file.id === id), content, listed, deleted, refused: refused.code, gone: gone.code };
+  },
+
   /** A run that failed goes on in a new one. */
   async continue() {
     const run = client().chat({ message: "hello", contextType: "workflow" });

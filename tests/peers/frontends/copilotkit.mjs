@@ -55,6 +55,17 @@ const cases = {
     const { name, description } = { name: Object.keys(core.agents).sort(), description: agent.description };
     return { name, description, version: core.runtimeVersion, ran: seen(agent), again: seen(again.agent) };
   },
+  /** A question that is answered again, under the id that the page gave it. */
+  async regenerate() {
+    const { core, agent } = await connected();
+    say(agent, "u1", "Hi");
+    await core.runAgent({ agent });
+    agent.setMessages(agent.messages.slice(0, 1));
+    await core.runAgent({ agent });
+    const again = await connected();
+    await again.core.connectAgent({ agent: again.agent });
+    return { ran: seen(agent), again: seen(again.agent) };
+  },
   /** A run that another page sees, and that is stopped. */
   async stop() {
     const { core, agent } = await connected();
@@ -90,7 +101,9 @@ const cases = {
     const waiting = again.agent.pendingInterrupts;
     const resume = waiting.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved: true } }));
     await again.agent.runAgent({ resume });
-    return { waiting: waiting.map(({ message }) => message), left: again.agent.pendingInterrupts, again: seen(again.agent) };
+    const later = await connected();
+    await later.core.connectAgent({ agent: later.agent });
+    return { later: seen(later.agent), waiting: waiting.map(({ message }) => message), left: again.agent.pendingInterrupts, again: seen(again.agent) };
   },
 };
 

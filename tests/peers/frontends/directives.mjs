@@ -1,5 +1,6 @@
 // Directives in the page against the product: `node directives.mjs CASE`. Prints what a user would see as JSON.
 
+import { violations } from "./page/axe.mjs";
 import { tell } from "./page/browser.mjs";
 import { goOn, visit } from "./page/user.mjs";
 
@@ -84,7 +85,7 @@ const cases = {
     await foreign.find(".directive-note.wrong").waitFor();
     const refused = [await foreign.line(), await foreign.history(1)];
     await page.setViewportSize({ width: 320, height: 640 });
-    return { first, approve, cancel, rerun, refused, overflows: await overflows() };
+    return { first, approve, cancel, rerun, refused, overflows: await overflows(), axe: await violations(page) };
   }),
 
   /** One that ends after its conversation's answer, and the conversation opened again. */

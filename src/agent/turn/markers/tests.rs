@@ -29,6 +29,8 @@ fn profile() -> Profile {
         in_workspace: false,
         app: String::new(),
         roles: Vec::new(),
+        takes_instructions: false,
+        exposes: Vec::new(),
         prompt: Prompt::empty(),
         data: Vec::new(),
         tools: Vec::new(),
@@ -54,6 +56,7 @@ fn profile() -> Profile {
         diagnostics: Diagnostics::default(),
         reply_language: None,
         shows_thinking: false,
+        shows_tools: false,
         background: false,
         models: Menu::only(ModelChoice { models: Vec::new(), max_tokens: None, temperature: None, effort: None }),
     }

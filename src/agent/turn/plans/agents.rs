@@ -23,6 +23,7 @@ use crate::agent::turn::context::{Ended, Turns, failed, store_failed};
 use crate::agent::turn::origin::FromHelper;
 use crate::agent::turn::part::Part;
 use crate::agent::turn::state::Transcript;
+use crate::agent::turn::terms::Terms;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::{ExecutionId, PlanId, ToolCallId};
@@ -81,7 +82,7 @@ impl Turns<'_> {
         let profile = self.helping(job.instructions, Vec::new());
         let start = RunStart::of_message(UserMessage::new(job.request));
         let transcript = Transcript::of_helper(self.cx.run, start, &profile, own.shared.clone());
-        let mut part = Part { transcript, agent: self.agent, model: &model, aside: own.aside };
+        let mut part = Part { transcript, agent: self.agent, model: &model, aside: own.aside, helper: None };
         self.help(Start { profile: &profile, model: &model, origin: None, decided: None }, &mut part, own).await
     }
 
@@ -204,7 +205,8 @@ impl Turns<'_> {
                 let (start, decided) = beginning(request, goes_on, &work);
                 let start = RunStart { place: self.cx.place.cloned(), ..start };
                 let transcript = Transcript::of_helper(self.cx.run, start, &profile, own.shared.clone());
-                let mut part = Part { transcript, agent: self.agent, model, aside: own.aside };
+                let mut part =
+                    Part { transcript, agent: self.agent, model, aside: own.aside, helper: Some(own.helper(origin)) };
                 let requested_as = decided.as_ref().and_then(DecidedCall::requested_as).map(str::to_owned);
                 work.waits_for = waited_for.into_iter().filter(|id| Some(id) != requested_as.as_ref()).collect();
                 part.transcript.pending.others_wait = !work.waits_for.is_empty();
@@ -277,6 +279,8 @@ impl Turns<'_> {
                 model,
                 deadline,
                 client_tools: &[],
+                direct: None,
+                terms: Terms::default(),
                 events: &events,
                 role: self.helps(own.noted, origin),
                 ..*self
@@ -334,6 +338,7 @@ impl Turns<'_> {
             diagnostics: self.profile.diagnostics.clone(),
             reply_language: None,
             shows_thinking: false,
+            shows_tools: false,
             read_only: profile.read_only || self.profile.read_only,
             ..profile.clone()
         }

@@ -31,6 +31,7 @@ use crate::agent::plans::tools::{delegate_tool, plan_tool};
 use crate::agent::ports::plans::{OfRun, PausedAgent};
 use crate::agent::ports::store::DecidedCall;
 use crate::agent::ports::tools::OfferedTool;
+use crate::chat::artifact::HelperOf;
 use crate::chat::event::AgentEvent;
 use crate::chat::fate::CallError;
 use crate::chat::ids::{PlanId, ToolCallId};
@@ -66,6 +67,11 @@ impl<'a> Own<'a> {
     /// The tools of a step.
     fn tools_of(self, step: &Step) -> impl Iterator<Item = &'a OfferedTool> {
         step.tools.iter().filter_map(move |name| self.tool(name))
+    }
+
+    /// The helper of that origin, which works for the call.
+    fn helper(&self, origin: CallOrigin) -> HelperOf {
+        HelperOf { call: self.call.clone(), origin }
     }
 
     /// Whether a step may change something.

@@ -19,6 +19,7 @@ use crate::agent::turn::origin::FromHelper;
 use crate::agent::turn::part::Part;
 use crate::agent::turn::state::{Open, Transcript};
 use crate::agent::turn::steps::Leave;
+use crate::agent::turn::terms::Terms;
 use crate::chat::event::AgentEvent;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::PlanId;
@@ -239,10 +240,12 @@ impl Turns<'_> {
             let CallOf { tool, leave, origin } = of;
             let events = FromHelper { events: self.events, origin: Some(origin) };
             let role = self.helps(own.noted, Some(origin));
-            let turns = Turns { events: &events, role, client_tools: &[], ..*self };
+            let turns =
+                Turns { events: &events, role, client_tools: &[], direct: None, terms: Terms::default(), ..*self };
             let start = RunStart { place: self.cx.place.cloned(), ..RunStart::of_message(UserMessage::new("")) };
             let transcript = Transcript::of_helper(self.cx.run, start, self.profile, own.shared.clone());
-            let mut part = Part { transcript, agent: self.agent, model: self.model, aside: own.aside };
+            let helper = Some(own.helper(origin));
+            let mut part = Part { transcript, agent: self.agent, model: self.model, aside: own.aside, helper };
             turns.emit(AgentEvent::ToolCallStarted { id: call.id.clone(), name: call.name.clone() });
             // No model: there is no replay data of a vendor for this call.
             let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "plan".to_owned() });

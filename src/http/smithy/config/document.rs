@@ -161,7 +161,7 @@ impl Document {
             workloads.insert(name.clone(), workload);
         }
         match unknown.is_empty() {
-            true => Ok(ModelSettings { providers, workloads, default: before.default.clone(), kinds: Vec::new() }),
+            true => Ok(ModelSettings { providers, workloads, default: before.default.clone(), ..Default::default() }),
             false => Err(Unread::Unknown(unknown)),
         }
     }

@@ -1,9 +1,9 @@
 //! People change directives: they let one through or turn it down, cancel it, or have it run again.
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::super::signals::Numbers;
+use super::super::signals::NewSignals;
 use super::super::{SqlStore, audit};
 use super::{Told, roles, tell};
 use crate::agent::ports::directives::{
@@ -56,7 +56,7 @@ impl SqlStore {
         access: Access,
         decision: &Decided,
     ) -> Result<Directive, Undone<ChangeError>> {
-        let (transaction, mut numbers, mut directive, scope, now) = self.held(caller, id, access).await?;
+        let (transaction, mut signals, mut directive, scope, now) = self.held(caller, id, access).await?;
         let Some(approval) = directive.approval.as_mut() else {
             return Err(Undone::Refused(ChangeError::AlreadyDecided));
         };
@@ -90,9 +90,9 @@ impl SqlStore {
         }
         directive.updated_at_ms = now;
         let mut batch = Batch::default();
-        write(&mut batch, &scope, &directive, None)?;
-        tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, Told::new(what, &by))?;
-        numbers.keep(&mut batch);
+        write(&mut batch, &[(&scope, &directive, None)])?;
+        tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, Told::new(what, &by))?;
+        signals.keep(&mut batch)?;
         let fact = Fact { arguments: Some(digest), ..fact(act, &by, &scope, &directive) };
         audit::tell(&mut batch, &scope, fact);
         batch.commit(transaction).await?;
@@ -106,7 +106,7 @@ impl SqlStore {
         access: Access,
         change: Change,
     ) -> Result<Directive, Undone<ChangeError>> {
-        let (mut transaction, mut numbers, mut directive, scope, now) = self.held(caller, id, access).await?;
+        let (mut transaction, mut signals, mut directive, scope, now) = self.held(caller, id, access).await?;
         let by = caller.owner.user.clone();
         let told = match change {
             Change::Cancel => {
@@ -141,9 +141,9 @@ impl SqlStore {
         };
         directive.updated_at_ms = now;
         let mut batch = Batch::default();
-        write(&mut batch, &scope, &directive, Some(false))?;
-        tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
-        numbers.keep(&mut batch);
+        write(&mut batch, &[(&scope, &directive, Some(false))])?;
+        tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, told)?;
+        signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         Ok(directive)
     }
@@ -156,7 +156,7 @@ impl SqlStore {
         caller: &Caller,
         id: DirectiveId,
         access: Access,
-    ) -> Result<(Writing, Numbers, Directive, Scope, i64), Undone<ChangeError>> {
+    ) -> Result<(Writing, NewSignals, Directive, Scope, i64), Undone<ChangeError>> {
         let scope = Scope::from(&caller.owner);
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         let row: Option<DirectiveRow> = query(concat!(
@@ -170,9 +170,9 @@ impl SqlStore {
         let Some(row) = row else { return Err(Undone::Refused(ChangeError::NotFound)) };
         let now = query("SELECT @now").fetch_value(&mut transaction).await?;
         let owner = row.scope();
-        let mut numbers = Numbers::default();
-        numbers.hold(&mut transaction, &owner).await?;
-        Ok((transaction, numbers, row.into_directive()?, owner, now))
+        let mut signals = NewSignals::default();
+        signals.hold(&mut transaction, &owner).await?;
+        Ok((transaction, signals, row.into_directive()?, owner, now))
     }
 }
 
@@ -208,25 +208,39 @@ async fn is_live_again(connection: &mut dyn Connection, scope: &Scope, id: Direc
 }
 
 /// Adds the change of a row that is held: its claim is over. `in_doubt` is noted where it is said.
-pub(super) fn write(
-    batch: &mut Batch,
-    scope: &Scope,
-    directive: &Directive,
-    in_doubt: Option<bool>,
-) -> Result<(), RecordError> {
-    let decided = directive.approval.as_ref().and_then(|approval| approval.decided.as_ref());
+pub(super) fn write(batch: &mut Batch, changed: &[(&Scope, &Directive, Option<bool>)]) -> Result<(), RecordError> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let rows = changed.iter().map(|(scope, directive, in_doubt)| {
+        let decided = directive.approval.as_ref().and_then(|approval| approval.decided.as_ref());
+        Ok(json!({
+            "id": directive.id.to_string(),
+            "tenant": scope.tenant(),
+            "user_id": scope.user(),
+            "status": directive.status.name(),
+            "reason": directive.reason.map(CancelReason::name),
+            "max_attempts": directive.max_attempts,
+            "due_at": directive.due_at_ms,
+            "updated_at": directive.updated_at_ms,
+            "completed_at": directive.completed_at_ms,
+            "decided_by": decided.map(|decided| storable(&decided.by)),
+            "decided_at": decided.map(|decided| decided.at_ms),
+            "in_doubt": in_doubt.map(i64::from),
+            "body": encode_body(directive)?,
+        }))
+    });
+    let rows = rows.collect::<Result<Value, RecordError>>()?;
     batch
         .say(
-            "UPDATE directives SET status = $4, reason = $5, max_attempts = $6, due_at = $7, updated_at = $8, completed_at = $9,
-                 decided_by = $10, decided_at = $11, in_doubt = COALESCE($12, in_doubt), body = $13, lease_owner = NULL,
-                 lease_until = NULL, sent_at = NULL
-             WHERE tenant = $1 AND user_id = $2 AND id = $3",
+            "UPDATE directives SET status = n.status, reason = n.reason, max_attempts = n.max_attempts, due_at = n.due_at,
+                 updated_at = n.updated_at, completed_at = n.completed_at, decided_by = n.decided_by,
+                 decided_at = n.decided_at, in_doubt = COALESCE(n.in_doubt, directives.in_doubt), body = n.body,
+                 lease_owner = NULL, lease_until = NULL, sent_at = NULL
+             FROM @changed($1)
+             WHERE directives.tenant = n.tenant AND directives.user_id = n.user_id AND directives.id = n.id",
         )
-        .bind((scope, directive.id.to_string(), directive.status.name()))
-        .bind((directive.reason.map(CancelReason::name), i64::from(directive.max_attempts), directive.due_at_ms))
-        .bind((directive.updated_at_ms, directive.completed_at_ms))
-        .bind((decided.map(|decided| storable(&decided.by)), decided.map(|decided| decided.at_ms)))
-        .bind((in_doubt.map(i64::from), encode_body(directive)?));
+        .bind(rows.to_string());
     Ok(())
 }
 

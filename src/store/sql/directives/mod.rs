@@ -11,9 +11,9 @@ mod request;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use super::SqlStore;
 use super::pages::page;
-use super::signals::Numbers;
-use super::{SqlStore, signals};
+use super::signals::NewSignals;
 use crate::agent::ports::directives::{DirectiveFilter, DirectiveRecords};
 use crate::agent::ports::pages::{Cursor, Page};
 use crate::agent::ports::store_error::StoreError;
@@ -145,7 +145,7 @@ impl<'a> Told<'a> {
 /// Adds the signal of a transition, after which the directive is this one, and its entry in the trail of the conversation.
 fn tell(
     batch: &mut Batch,
-    (subscriptions, numbers): (&Subscriptions, &mut Numbers),
+    (subscriptions, signals): (&Subscriptions, &mut NewSignals),
     scope: &Scope,
     directive: &Directive,
     Told { what, by, more }: Told<'_>,
@@ -182,5 +182,5 @@ fn tell(
         source: SignalSource::Directives,
         dedupe_key: Some(dedupe_key),
     };
-    signals::tell(batch, subscriptions, numbers, scope, &fact).map(drop)
+    signals.tell(subscriptions, scope, &fact).map(drop)
 }

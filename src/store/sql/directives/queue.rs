@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::super::signals::Numbers;
-use super::super::{SqlStore, audit, signals};
+use super::super::audit::NewLine;
+use super::super::signals::NewSignals;
+use super::super::{SqlStore, audit};
 use super::change::{cancel, fact, reason, write};
 use super::{Told, tell};
 use crate::agent::ports::directive_queue::{AttemptDone, Claimed, Claiming, DirectiveQueue, Due, Fence, Settlement};
@@ -85,22 +86,22 @@ impl SqlStore {
         // The numbers of tenants' signals are held in one order by all.
         rows.sort_by_key(|row| row.scope().tenant().to_owned());
         let (mut batch, mut claimed) = (Batch::default(), Vec::with_capacity(rows.len()));
-        let mut numbers = Numbers::default();
+        let mut signals = NewSignals::default();
         for row in rows {
             let scope = row.scope();
             let (token, was_sent, in_doubt) = (row.token, row.sent_at.is_some(), row.in_doubt != 0);
             let directive = row.into_directive()?;
             match what {
                 Due::Now | Due::This(_) => {
-                    numbers.hold(&mut transaction, &scope).await?;
+                    signals.hold(&mut transaction, &scope).await?;
                     let told = Told::new("started", &directive.owner.user);
-                    tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
+                    tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, told)?;
                 }
                 Due::Abandoned => {}
             }
             claimed.push(Claimed { fence: Fence { id: directive.id, token }, directive, was_sent, in_doubt });
         }
-        numbers.keep(&mut batch);
+        signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         Ok(claimed)
     }
@@ -116,7 +117,7 @@ impl SqlStore {
         .bind(ids(fences)?)
         .fetch_all(&mut transaction)
         .await?;
-        let (mut batch, mut begun) = (Batch::default(), Vec::with_capacity(rows.len()));
+        let (mut batch, mut lines, mut begun) = (Batch::default(), Vec::new(), Vec::with_capacity(rows.len()));
         for row in rows {
             let (scope, token) = (row.scope(), row.token);
             let directive = row.into_directive()?;
@@ -126,9 +127,10 @@ impl SqlStore {
             }
             let digest = directive.approval.as_ref().map(|approval| approval.digest.clone());
             let fact = fact(Act::WriteDispatched, &directive.owner.user, &scope, &directive);
-            audit::tell(&mut batch, &scope, Fact { arguments: digest, ..fact });
+            lines.push(audit::line(&scope, Fact { arguments: digest, ..fact }));
             begun.push(fence);
         }
+        audit::write(&mut batch, lines);
         batch
             .say("UPDATE directives SET sent_at = @now, lease_until = @now + $2 WHERE id @one_of($1)")
             .bind((ids(&begun)?, lease_ms));
@@ -151,30 +153,35 @@ impl SqlStore {
         // The numbers of tenants' signals are held in one order by all.
         rows.sort_by_key(|row| row.scope().tenant().to_owned());
         let (mut batch, mut settled) = (Batch::default(), Vec::with_capacity(rows.len()));
-        let mut numbers = Numbers::default();
+        let (mut signals, mut lines) = (NewSignals::default(), Vec::new());
         for row in rows {
             let (scope, was_sent, token) = (row.scope(), row.sent_at.is_some(), row.token);
             let directive = row.into_directive()?;
             let fence = Fence { id: directive.id, token };
             let Some((_, settlement)) = ended.iter().find(|(of, _)| *of == fence) else { continue };
-            numbers.hold(&mut transaction, &scope).await?;
-            let telling = (&mut batch, &mut numbers);
-            settled.push(self.settle((directive, was_sent), settlement, now, &scope, telling)?);
+            signals.hold(&mut transaction, &scope).await?;
+            let telling = (&mut batch, &mut signals, &mut lines);
+            let (directive, in_doubt) = self.settle((directive, was_sent), settlement, now, &scope, telling)?;
+            settled.push((scope, directive, in_doubt));
         }
-        numbers.keep(&mut batch);
+        let changed: Vec<_> =
+            settled.iter().map(|(scope, directive, in_doubt)| (scope, directive, *in_doubt)).collect();
+        write(&mut batch, &changed)?;
+        signals.keep(&mut batch)?;
+        audit::write(&mut batch, lines);
         batch.commit(transaction).await?;
-        Ok(settled)
+        Ok(settled.into_iter().map(|(_, directive, _)| directive).collect())
     }
 
-    /// Adds the end of an attempt of a directive that is held.
+    /// The directive behind the end of an attempt, and whether that is in doubt; what is told of it is added.
     fn settle(
         &self,
         (mut directive, was_sent): (Directive, bool),
         settlement: &Settlement,
         now: i64,
         scope: &Scope,
-        (batch, numbers): (&mut Batch, &mut Numbers),
-    ) -> Result<Directive, RecordError> {
+        (batch, signals, lines): (&mut Batch, &mut NewSignals, &mut Vec<NewLine>),
+    ) -> Result<(Directive, Option<bool>), RecordError> {
         directive.updated_at_ms = now;
         let by = directive.owner.user.clone();
         let mut in_doubt = None;
@@ -183,8 +190,7 @@ impl SqlStore {
                 end(&mut directive, DirectiveStatus::Succeeded, now);
                 (directive.result, directive.text, directive.error) = (Some(result.clone()), text.clone(), None);
                 for signal in of_domain {
-                    let signal = of_directive(signal, &directive, scope);
-                    signals::tell(batch, &self.subscriptions, numbers, scope, &signal)?;
+                    signals.tell(&self.subscriptions, scope, &of_directive(signal, &directive, scope))?;
                 }
                 (Told::new("succeeded", &by), CallFate::Done)
             }
@@ -217,13 +223,12 @@ impl SqlStore {
                 (Told { more: reason(CancelReason::CallerGone), ..Told::new("canceled", &by) }, CallFate::NotRun)
             }
         };
-        write(batch, scope, &directive, in_doubt)?;
-        tell(batch, (&self.subscriptions, numbers), scope, &directive, told)?;
+        tell(batch, (&self.subscriptions, signals), scope, &directive, told)?;
         if was_sent {
             let ended = fact(Act::WriteEnded, &by, scope, &directive);
-            audit::tell(batch, scope, Fact { outcome: Some(outcome.name()), ..ended });
+            lines.push(audit::line(scope, Fact { outcome: Some(outcome.name()), ..ended }));
         }
-        Ok(directive)
+        Ok((directive, in_doubt))
     }
 
     async fn try_renew_claims(&self, claims: &[DirectiveId], process: &str, lease_ms: i64) -> Result<(), Fault> {
@@ -254,20 +259,21 @@ impl SqlStore {
         let ended = self.end_late(&mut transaction).await?;
         let (mut batch, most) = (Batch::default(), AT_ONCE.unsigned_abs());
         let is_full = ended.len() as u64 >= most;
-        let mut numbers = Numbers::default();
+        let mut signals = NewSignals::default();
         for (scope, _, _) in &ended {
-            numbers.hold(&mut transaction, scope).await?;
+            signals.hold(&mut transaction, scope).await?;
         }
-        for (scope, directive, why) in ended {
-            let by = directive.owner.user.as_str();
-            write(&mut batch, &scope, &directive, None)?;
-            let told = Told { more: reason(why), ..Told::new("canceled", by) };
-            tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
-            if why == CancelReason::Expired {
-                audit::tell(&mut batch, &scope, fact(Act::ApprovalExpired, "", &scope, &directive));
+        let mut lines = Vec::new();
+        for (scope, directive, why) in &ended {
+            let told = Told { more: reason(*why), ..Told::new("canceled", &directive.owner.user) };
+            tell(&mut batch, (&self.subscriptions, &mut signals), scope, directive, told)?;
+            if *why == CancelReason::Expired {
+                lines.push(audit::line(scope, fact(Act::ApprovalExpired, "", scope, directive)));
             }
         }
-        numbers.keep(&mut batch);
+        write(&mut batch, &ended.iter().map(|(scope, directive, _)| (scope, directive, None)).collect::<Vec<_>>())?;
+        signals.keep(&mut batch)?;
+        audit::write(&mut batch, lines);
         batch.commit(transaction).await?;
         let mut transaction = self.database.write(Reach::All).await?;
         let removed = query(

@@ -1,7 +1,7 @@
 //! A directive is requested: found by its key or its live intent, or kept.
 
 use super::super::SqlStore;
-use super::super::signals::Numbers;
+use super::super::signals::NewSignals;
 use super::{Told, tell};
 use crate::agent::ports::audit::sha256;
 use crate::agent::ports::directives::{
@@ -28,8 +28,8 @@ impl SqlStore {
         let request_key = wanted.key.as_ref().map(|key| (sha256(&key.as_kept()), key.asked().to_owned()));
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         // Whoever else requests one in this tenant waits until this one is kept, and finds it then.
-        let mut numbers = Numbers::default();
-        numbers.hold(&mut transaction, &scope).await?;
+        let mut signals = NewSignals::default();
+        signals.hold(&mut transaction, &scope).await?;
         if let Some((key, asked)) = &request_key
             && let Some((known, came_with)) = of_key(&mut transaction, &scope, key).await?
         {
@@ -79,8 +79,8 @@ impl SqlStore {
             .bind((approval.map(|approval| approval.expires_at_ms), now, encode_body(&directive)?));
         note_key(&mut batch, &scope, request_key.as_ref(), directive.id);
         let told = Told::new("requested", &caller.owner.user);
-        tell(&mut batch, (&self.subscriptions, &mut numbers), &scope, &directive, told)?;
-        numbers.keep(&mut batch);
+        tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, told)?;
+        signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         Ok(Requested { directive, created: true })
     }

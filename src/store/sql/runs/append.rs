@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::super::signals::{self, Numbers};
+use super::super::signals::NewSignals;
 use super::artifacts::{ArtifactRow, insert_artifacts};
 use super::audit::{tell, tell_ended};
+use super::files::note_uses;
 use super::payloads::{PayloadRow, insert_payloads};
 use super::places::keep_place;
 use super::usage::charge;
@@ -203,7 +204,7 @@ pub(super) async fn tell_denied(
     seat: &Seat,
     (run, commit): (RunId, Commit<'_>),
 ) -> Result<(), Fault> {
-    let (scope, mut numbers) = (&seat.conversation.scope, Numbers::default());
+    let (scope, mut signals) = (&seat.conversation.scope, NewSignals::default());
     for entry in commit.trail {
         let TrailEvent::ToolCall { id, name, note: Some(CallNote::Denied), .. } = &entry.what else { continue };
         let fact = SignalFact {
@@ -218,11 +219,10 @@ pub(super) async fn tell_denied(
             source: SignalSource::Runs,
             dedupe_key: Some(format!("tool.denied:{run}:{}", call_key(id))),
         };
-        numbers.hold(connection, scope).await?;
-        signals::tell(batch, subscriptions, &mut numbers, scope, &fact)?;
+        signals.hold(connection, scope).await?;
+        signals.tell(subscriptions, scope, &fact)?;
     }
-    numbers.keep(batch);
-    Ok(())
+    Ok(signals.keep(batch)?)
 }
 
 /// Tells the audit record of a write that nobody knows the outcome of, unless it has that already. It is named as it is
@@ -248,6 +248,7 @@ pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: R
     );
     let insert = insert.bind((&seat.conversation.scope, &seat.conversation.id, seat.run_seq, seq));
     insert.bind((record.kind, record.body, now, record.fates, record.author));
+    note_uses(batch, &seat.conversation.scope, &seat.conversation.id, &record.files);
 }
 
 /// Writes one entry of the trail, which has the number `seq` in `run`.

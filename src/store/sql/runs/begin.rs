@@ -12,6 +12,7 @@ use super::append::{insert_message, insert_trail_event};
 use super::decided::tell_ends;
 use super::details::{insert_client_history, keep_context};
 use super::earlier::ResolvedQuestion;
+use super::files::note_uses;
 use super::history::earlier;
 use super::places::{FoundState, find_state, keep_place};
 use super::question::resolve;
@@ -19,8 +20,8 @@ use super::request::{Made, find_request, free_key};
 use super::{ConversationRow, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::{BeginError, Begun, NewRun, Question, RunStart};
 use crate::agent::ports::summaries::Past;
-use crate::chat::ids::RunId;
-use crate::chat::input::{Ask, Parent};
+use crate::chat::ids::{FileId, RunId};
+use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::UserMessage;
 use crate::chat::place::Place;
 use crate::chat::preview::Decided;
@@ -129,8 +130,9 @@ impl SqlStore {
         let insert = batch.say(
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
-                 seen_before, chain_seq)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, @now + $12, $13, $14, $15, $16, $17, $18, $19)",
+                 seen_before, chain_seq, gathers, asked_as, direct)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, @now + $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                 $22)",
         );
         let insert = insert.bind((run.id.to_string(), &seat.conversation.scope, &seat.conversation.id));
         let insert = insert.bind((run_seq, now, state.name(), storable(run.context_type)));
@@ -138,7 +140,10 @@ impl SqlStore {
         let insert = insert.bind((storable(run.replica), run.lease_ms));
         let insert = insert.bind((parent.map(|parent| parent.run_seq), parent.and_then(|parent| parent.seq)));
         let insert = insert.bind((continues, run.key.map(|key| storable(key.key))));
-        insert.bind((run.key.map(|key| key.digest), seen_before, chain));
+        let insert = insert.bind((run.key.map(|key| key.digest), seen_before, chain));
+        // A plan waits for each of its calls by itself.
+        let gathers = run.gathers && decided.as_ref().is_some_and(|decided| decided.plan().is_none());
+        insert.bind((i64::from(gathers), run.asked_as.map(storable), i64::from(run.direct)));
         let place = run.place.apply(was_at.as_ref(), run.context_type);
         let is_moved = place != was_at;
         let focus = |place: &Option<Place>| place.as_ref().and_then(|place| place.focus.clone());
@@ -151,6 +156,8 @@ impl SqlStore {
         // The server's own history is never replaced.
         if run_seq == 0 {
             insert_client_history(&mut batch, run.id, encode_client_history(run.earlier, run.history.bytes)?);
+            let files: Vec<FileId> = run.earlier.iter().flat_map(ClientMessage::files).map(|file| file.id).collect();
+            note_uses(&mut batch, &seat.conversation.scope, &seat.conversation.id, &files);
         }
         insert_message(&mut batch, &seat, 0, transcript::encode_user(&message)?, now);
         let UserMessage { text, decisions, .. } = message.clone();
@@ -307,10 +314,10 @@ async fn next_run(connection: &mut dyn Connection, conversation: &ConversationRo
 
 /// The question of a conversation that was just made; `None` where it refers to something earlier.
 fn opening(question: Question<'_>) -> Option<ResolvedQuestion> {
-    let Question::Ask { ask: Ask::Message { text, note }, parent: None | Some(Parent::Root) } = question else {
+    let Question::Ask { ask: Ask::Message { text, note, files }, parent: None | Some(Parent::Root) } = question else {
         return None;
     };
-    let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
+    let message = UserMessage { note: note.clone(), files: files.clone(), ..UserMessage::new(text) };
     Some(ResolvedQuestion {
         parent: None,
         message,

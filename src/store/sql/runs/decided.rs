@@ -40,6 +40,37 @@ pub(super) async fn take(
     (id, decision): (ApprovalId, &Decision),
     now: i64,
 ) -> Result<ResolvedQuestion, NotBegun> {
+    let approval = note_decision(connection, conversation, by, (id, decision, None), now).await?;
+    let run =
+        find(connection, conversation, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
+    let parent = Some(Branch { run_seq: run_to_go_on_from(connection, conversation, &run).await?, seq: None });
+    let context = context_of(connection, conversation, run.run_seq).await?;
+    let (message, continues) =
+        (UserMessage::by(Author::Decision, words(&approval.tool, decision)), Some(approval.run.to_string()));
+    let decided = match decision.approve {
+        true => DecidedCall::Approved(approved_call(approval, context.clone())?),
+        false => DecidedCall::TurnedDown(turned_down(approval)),
+    };
+    Ok(ResolvedQuestion {
+        parent,
+        message,
+        continues,
+        chain: Some(run.chain()),
+        answered: None,
+        decided: Some(decided),
+        context,
+    })
+}
+
+/// Notes the decision, which the run `by` goes on with, and tells of it: the call. Of a run that has begun, with the number of
+/// its message about that, 0 before it has one.
+pub(super) async fn note_decision(
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+    by: RunId,
+    (id, decision, joined): (ApprovalId, &Decision, Option<i64>),
+    now: i64,
+) -> Result<Approval, NotBegun> {
     let row: Option<ApprovalRow> = query(concat!(
         "SELECT ",
         approval_columns!(),
@@ -70,10 +101,11 @@ pub(super) async fn take(
         false => (ApprovalState::Rejected, ApprovalVerdict::Rejected),
     };
     query(
-        "UPDATE approvals SET state = $1, decided_at = $2, comment = COALESCE($3, comment), decided_in = $4
-         WHERE tenant = $5 AND user_id = $6 AND id = $7",
+        "UPDATE approvals SET state = $1, decided_at = $2, comment = COALESCE($3, comment), decided_in = $4, joined = $5
+         WHERE tenant = $6 AND user_id = $7 AND id = $8",
     )
-    .bind((state.name(), now, approvals::comment(decision)?, by.to_string(), &conversation.scope, id.to_string()))
+    .bind((state.name(), now, approvals::comment(decision)?, by.to_string(), joined))
+    .bind((&conversation.scope, id.to_string()))
     .execute(&mut *connection)
     .await?;
     let comment = decision.comment.clone();
@@ -86,26 +118,7 @@ pub(super) async fn take(
     let (mut batch, user) = (Batch::default(), conversation.scope.user());
     audit::tell(&mut batch, &conversation.scope, approvals::decided(Fact::new(act, user, user), &approval));
     batch.run(connection).await?;
-
-    let run =
-        find(connection, conversation, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
-    let parent = Some(Branch { run_seq: run_to_go_on_from(connection, conversation, &run).await?, seq: None });
-    let context = context_of(connection, conversation, run.run_seq).await?;
-    let (message, continues) =
-        (UserMessage::by(Author::Decision, words(&approval.tool, decision)), Some(approval.run.to_string()));
-    let decided = match decision.approve {
-        true => DecidedCall::Approved(approved_call(approval, context.clone())?),
-        false => DecidedCall::TurnedDown(turned_down(approval)),
-    };
-    Ok(ResolvedQuestion {
-        parent,
-        message,
-        continues,
-        chain: Some(run.chain()),
-        answered: None,
-        decided: Some(decided),
-        context,
-    })
+    Ok(approval)
 }
 
 /// The run after which the decision on a call of `run` comes: the newest one, where `run` is on its branch.
@@ -135,7 +148,7 @@ async fn run_to_go_on_from(
 }
 
 /// The message to the model about the decision.
-fn words(tool: &str, decision: &Decision) -> String {
+pub(super) fn words(tool: &str, decision: &Decision) -> String {
     let mut text = match decision.approve {
         true => format!(
             "{DECISION_ON_CALL}the user approved the call of {tool}. It is made once, now, and its result follows; where no \
@@ -171,7 +184,7 @@ pub(super) async fn call_of(
         "SELECT ",
         approval_columns!(),
         " FROM approvals a JOIN runs r ON r.id = a.decided_in AND r.continues = a.run_id
-         WHERE a.decided_in = $1 AND (a.state = 'approved' OR a.state = 'rejected' AND a.decided_at = r.started_at)
+         WHERE a.decided_in = $1 AND a.joined IS NULL AND (a.state = 'approved' OR a.state = 'rejected' AND a.decided_at = r.started_at)
          ORDER BY CASE a.state WHEN 'approved' THEN 0 ELSE 1 END, CASE WHEN a.decided_by IS NULL THEN 0 ELSE 1 END LIMIT 1",
     ))
     .bind(by.to_string())
@@ -201,7 +214,7 @@ pub(super) fn give_back(batch: &mut Batch, by: RunId) {
              decided_at = CASE WHEN decided_by IS NULL THEN NULL ELSE decided_at END,
              comment = CASE WHEN decided_by IS NULL THEN NULL ELSE comment END,
              decided_in = NULL
-         WHERE decided_in = $1
+         WHERE decided_in = $1 AND joined IS NULL
              AND (state = 'approved' OR state = 'rejected' AND decided_at = (SELECT started_at FROM runs WHERE id = $1)
                  AND EXISTS (SELECT 1 FROM plans p WHERE p.id = approvals.plan_id AND p.status = 'paused'))
              AND NOT EXISTS (SELECT 1 FROM dispatches WHERE run_id = $1)

@@ -3,6 +3,7 @@
 use super::append::{Rows, bind_used, forget_pieces, insert_rows, insert_trail_event, tell_denied};
 use super::decided::{give_back, insert_approvals};
 use super::details::{keep_answer, keep_left};
+use super::joined::give_back_joined;
 use super::places::keep_state;
 use super::plans::end_with_run;
 use super::seen::note_seen;
@@ -21,6 +22,9 @@ use crate::store::record::{RunRow, cancel_requested, column, outcome, run_column
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
+
+/// As many runs of one chain are told at most, the newest.
+const RUNS_OF_CHAIN: i64 = 100;
 
 impl SqlStore {
     /// An end is recorded once. The same one may be recorded again, by an owner who did not hear of the first time, or
@@ -61,6 +65,7 @@ impl SqlStore {
             give_back(&mut batch, run);
         }
         insert_rows(&mut batch, &seat, run, commit, rows, now);
+        give_back_joined(&mut batch, &seat.conversation.scope, run);
         if commit.has_plans {
             end_with_run(&mut batch, &seat.conversation.scope, run, (end.state, end.paused), now);
         }
@@ -84,6 +89,27 @@ impl SqlStore {
         .fetch_optional(&mut self.database.reading(Reach::User(scope)).await?)
         .await?;
         Ok(row.map(RunRow::into_record).transpose()?)
+    }
+
+    pub(super) async fn try_went_on(&self, scope: &Scope, run: RunId) -> Result<Vec<RunRecord>, Fault> {
+        let rows: Vec<RunRow> = query(concat!(
+            "WITH RECURSIVE chain (id, conversation, state) AS (
+                 SELECT r.id, r.conversation, r.state FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3
+                 UNION ALL
+                 SELECT r.id, r.conversation, r.state FROM chain
+                 JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = chain.conversation
+                     AND r.continues = chain.id
+                 WHERE chain.state = 'awaiting_approval')
+             SELECT ",
+            run_columns!(),
+            " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.id IN (SELECT id FROM chain)
+             ORDER BY r.run_seq DESC LIMIT $4",
+        ))
+        .bind((scope, run.to_string(), RUNS_OF_CHAIN))
+        .fetch_all(&mut self.database.reading(Reach::User(scope)).await?)
+        .await?;
+        let records: Result<Vec<RunRecord>, RecordError> = rows.into_iter().rev().map(RunRow::into_record).collect();
+        Ok(records?)
     }
 
     pub(super) async fn try_live_runs(

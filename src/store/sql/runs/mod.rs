@@ -12,6 +12,7 @@ mod details;
 mod earlier;
 mod ending;
 mod history;
+mod joined;
 mod leases;
 mod pending_limits;
 mod promote;
@@ -24,7 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 
 use super::{
-    SqlStore, approvals, artifacts, audit, client_history, data, drafts, payloads, places, plans, quotas, seen, usage,
+    SqlStore, approvals, artifacts, audit, client_history, data, drafts, files, payloads, places, plans, quotas, seen,
+    usage,
 };
 use crate::agent::ports::quotas::Quotas;
 use crate::agent::ports::store::{
@@ -97,6 +99,10 @@ impl RunCommits for SqlStore {
 impl RunRecords for SqlStore {
     async fn find_run(&self, owner: &Owner, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         attempt("find a run", self.try_find_run(&owner.into(), run)).await
+    }
+
+    async fn went_on(&self, owner: &Owner, run: RunId) -> Result<Vec<RunRecord>, StoreError> {
+        attempt("find the runs behind a run", self.try_went_on(&owner.into(), run)).await
     }
 
     async fn live_runs(&self, owner: &Owner, conversation: &ConversationId) -> Result<Vec<RunId>, StoreError> {

@@ -6,6 +6,7 @@ use super::decided::{call_of, take};
 use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest, newest_seq, run_of};
 use super::history::question;
+use super::joined::last_joined;
 use super::{Branch, ConversationRow};
 use crate::agent::ports::store::{AFTER_APPROVED_CALL, BeginError, CONTINUE_REQUEST, DecidedCall, NewRun, Question};
 use crate::chat::ids::RunId;
@@ -27,7 +28,7 @@ pub(super) async fn resolve(
     now: i64,
 ) -> Result<ResolvedQuestion, NotBegun> {
     match new.question {
-        Question::Ask { ask: Ask::Message { text, note }, parent } => {
+        Question::Ask { ask: Ask::Message { text, note, files }, parent } => {
             let parent = match parent {
                 None => newest(connection, conversation).await?.map(|run| Branch { run_seq: run.run_seq, seq: None }),
                 Some(Parent::Root) => None,
@@ -38,8 +39,13 @@ pub(super) async fn resolve(
                     let seq = (!is_whole).then_some(i64::from(message.seq));
                     Some(Branch { run_seq: run.run_seq, seq })
                 }
+                Some(Parent::Run(run)) => {
+                    let run = find(connection, conversation, run).await?;
+                    let run = run.ok_or(NotBegun::Refused(BeginError::NoSuchMessage))?;
+                    Some(Branch { run_seq: run.run_seq, seq: None })
+                }
             };
-            let message = UserMessage { note: note.clone(), ..UserMessage::new(text) };
+            let message = UserMessage { note: note.clone(), files: files.clone(), ..UserMessage::new(text) };
             Ok(ResolvedQuestion {
                 parent,
                 message,
@@ -55,6 +61,7 @@ pub(super) async fn resolve(
                 None => newest(connection, conversation).await?,
                 Some(Parent::Root) => None,
                 Some(Parent::Message(message)) => Some(run_of(connection, conversation, message).await?.0),
+                Some(Parent::Run(run)) => find(connection, conversation, run).await?,
             };
             let run = run.ok_or(NotBegun::Refused(BeginError::NothingToRepeat))?;
             again(connection, conversation, run).await
@@ -84,9 +91,10 @@ async fn again(
             decided.plan().is_some() && newest_seq(connection, conversation, run.run_seq).await? >= APPROVED_RESULT
         }
     };
-    if has_called {
+    let joined = last_joined(connection, &conversation.scope, id).await?;
+    if let Some(last) = joined.or(has_called.then_some(APPROVED_RESULT)) {
         return Ok(ResolvedQuestion {
-            parent: Some(Branch { run_seq: run.run_seq, seq: Some(APPROVED_RESULT) }),
+            parent: Some(Branch { run_seq: run.run_seq, seq: Some(last) }),
             message: UserMessage::by(Author::Decision, AFTER_APPROVED_CALL),
             continues: run.continues,
             chain: None,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::append::{call_key, forget_pieces, insert_ended_writes, insert_message, insert_trail_event, tell_unknown};
 use super::decided::give_back;
 use super::ending::next_entry;
+use super::joined::give_back_joined;
 use super::plans::end_with_run;
 use super::seen::note_seen;
 use super::{Seat, SqlStore};
@@ -168,6 +169,7 @@ impl SqlStore {
         for (seq, message) in (newest + 1..).zip(&settled.messages) {
             insert_message(&mut batch, &seat, seq, transcript::encode(message)?, now);
         }
+        give_back_joined(&mut batch, &seat.conversation.scope, run);
         note_seen(&mut batch, run);
         insert_ended_writes(&mut batch, &seat.conversation, run, settled.trail.iter());
         end_with_run(&mut batch, &seat.conversation.scope, run, (RunState::Interrupted, None), now);

@@ -14,6 +14,10 @@ use crate::store::statement::query;
 /// How long a request's key is kept, in milliseconds: a day, the port's promise.
 pub(super) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// How long ago a request without a key of its client's may have been made that is made again, in milliseconds: two
+/// minutes, the port's promise.
+const LATELY_MS: i64 = 2 * 60 * 1000;
+
 impl SqlStore {
     pub(super) async fn try_knows_request(&self, scope: &Scope, keys: &[String]) -> Result<bool, Fault> {
         let keys: Vec<_> = keys.iter().map(|key| storable(key)).collect();
@@ -63,7 +67,10 @@ pub(super) async fn find_request(
     .bind((scope, storable(key.key)))
     .fetch_optional(&mut *connection)
     .await?;
-    let Some((id, started_at, digest)) = found else { return Ok(Made::Never) };
+    let Some((id, started_at, digest)) = found else {
+        let lately = if key.or_lately { find_lately(connection, scope, key.digest, now).await? } else { None };
+        return Ok(lately.map_or(Made::Never, |record| Made::Lately(Box::new(record))));
+    };
     if now.saturating_sub(started_at) >= KEY_LIFE_MS {
         return Ok(Made::LongAgo(id));
     }
@@ -76,6 +83,27 @@ pub(super) async fn find_request(
             .fetch_one(connection)
             .await?;
     Ok(Made::Lately(Box::new(row.into_record()?)))
+}
+
+/// The newest run that was begun by a request with that digest, and lives or ended lately: whoever waits for a long one asks
+/// again when it has been working for long.
+async fn find_lately(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    digest: &[u8],
+    now: i64,
+) -> Result<Option<RunRecord>, Fault> {
+    let row: Option<RunRow> = query(concat!(
+        "SELECT ",
+        run_columns!(),
+        " FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.request_key IS NOT NULL AND r.request_digest = $4
+            AND (r.started_at > $3 OR r.finished_at > $3 OR r.state IN ('queued', 'running'))
+          ORDER BY r.started_at DESC, r.id DESC LIMIT 1",
+    ))
+    .bind((scope, now.saturating_sub(LATELY_MS), digest))
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(RunRow::into_record).transpose()?)
 }
 
 /// Takes its key from a run.

@@ -1,17 +1,24 @@
-//! A conversation with the messages of its newest branch, a part at a time.
+//! A conversation with the messages of one of its branches, a part at a time.
 
-use super::artifacts::{KeptRow, kept};
+use std::collections::HashMap;
+
+use super::artifacts::{KeptRow, artifact_columns};
 use super::heads::find_head;
-use super::{SqlStore, is_seen};
-use crate::agent::ports::conversations::{ConversationView, MessageView, PageError};
+use super::used::used_by_runs;
+use super::{SqlStore, feedback, is_seen};
+use crate::agent::ports::conversations::{BranchRef, ConversationView, MessageView, PageError, RunNode};
+use crate::agent::ports::feedback::KeptFeedback;
+use crate::agent::ports::usage::Used;
 use crate::bounded::memory::Reservation;
-use crate::chat::ids::{ConversationId, MessageId, RunId};
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId, ToolCallId};
+use crate::chat::run::RunRecord;
 use crate::store::answer::decode_answer;
 use crate::store::database::Connection;
 use crate::store::fates::decode_fates;
 use crate::store::fault::{Fault, Undone};
+use crate::store::record::{RunRow, run_columns, run_parent};
 use crate::store::record_error::RecordError;
-use crate::store::scope::{Reach, Scope};
+use crate::store::scope::{Reach, Scope, original, storable};
 use crate::store::statement::query;
 use crate::store::transcript;
 use crate::store::view::{self, Kept, ViewPart};
@@ -29,10 +36,13 @@ const TIMES: usize = 4;
 /// Runs of a part at most.
 const PART_RUNS: i64 = 1000;
 
-/// The newest branch of the conversation `$3` of the user `$2` of the tenant `$1`.
-macro_rules! newest_path {
+/// Runs of a conversation whose versions are known: its newest ones.
+const TREE_RUNS: i64 = 2000;
+
+/// The branch of the conversation `$3` of the user `$2` of the tenant `$1` that ends with the run number `$4`.
+macro_rules! branch_path {
     () => {
-        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)")
+        with_path!("$4")
     };
 }
 
@@ -46,6 +56,12 @@ struct Window {
     before: i64,
     has_earlier: bool,
     bytes: usize,
+}
+
+/// The branch that is read: its conversation, and the number of its last run.
+struct Tip<'a> {
+    conversation: &'a str,
+    run_seq: i64,
 }
 
 impl Window {
@@ -71,26 +87,142 @@ impl SqlStore {
     pub(super) async fn try_conversation(
         &self,
         scope: &Scope,
-        id: &ConversationId,
+        branch: BranchRef<'_>,
         (before, limit): (i64, u32),
         held: &mut Reservation,
     ) -> Result<Option<ConversationView>, Undone<PageError>> {
         let mut transaction = self.database.read(Reach::User(scope)).await?;
+        let id = branch.conversation;
         let Some(head) = find_head(&mut transaction, scope, id).await? else { return Ok(None) };
-        let window = Window::from_sizes(&sizes(&mut transaction, scope, id, before).await?, before, limit);
+        let Some(run_seq) = last_run(&mut transaction, scope, branch).await? else {
+            // Of a conversation without runs there is nothing but its head; a run that is named has to be there.
+            let (messages, runs, feedback, used) = (Vec::new(), Vec::new(), Vec::new(), Used::default());
+            let empty = ConversationView { head, messages, runs, earlier: None, feedback, used };
+            return Ok(branch.tip.is_none().then_some(empty));
+        };
+        let tip = &Tip { conversation: id.as_str(), run_seq };
+        let window = Window::from_sizes(&sizes(&mut transaction, scope, tip, before).await?, before, limit);
         let more = held.grow(window.bytes.saturating_mul(TIMES).saturating_sub(held.bytes()));
         more.map_err(|exhausted| Undone::Refused(exhausted.into()))?;
-        let mut messages = newest_branch(&mut transaction, scope, id, &window).await?;
-        for (run, body) in answers(&mut transaction, scope, id, &window).await? {
+        let mut messages = messages_of(&mut transaction, scope, tip, &window).await?;
+        for (run, body) in answers(&mut transaction, scope, tip, &window).await? {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
             view::replace_with_answer_text(&mut messages, run, &decode_answer(&body, None)?);
         }
-        for row in artifacts(&mut transaction, scope, id, &window).await? {
-            let (run, made) = kept(row)?;
+        for row in artifacts(&mut transaction, scope, tip, &window).await? {
+            let (run, made) = row.into_artifact()?;
             view::add_artifact(&mut messages, run, made);
         }
+        for (run, call, approval) in approved(&mut transaction, scope, tip, &window).await? {
+            let run = RunId::parse(&run).map_err(RecordError::from)?;
+            let made_as = ToolCallId::of_approval(ApprovalId::parse(&approval).map_err(RecordError::from)?);
+            view::link_approved(&mut messages, &made_as, (run, original(&call).into_owned()));
+        }
+        let runs = runs(&mut transaction, scope, tip, &window).await?;
+        let feedback = given(&mut transaction, scope, tip, &window).await?;
+        let used = used_by_runs(&mut transaction, scope, id).await?;
         let earlier = window.has_earlier.then(|| window.from.to_string());
-        Ok(Some(ConversationView { head, messages, earlier }))
+        Ok(Some(ConversationView { head, messages, runs, earlier, feedback, used }))
+    }
+
+    pub(super) async fn try_tree(&self, scope: &Scope, id: &ConversationId) -> Result<Vec<RunNode>, Fault> {
+        let rows: Vec<NodeRow> = query(concat!(
+            "SELECT n.id, n.parent, n.run_seq, m.seq IS NOT NULL AS asks,
+                 CASE WHEN n.siblings > 1 THEN CAST(LENGTH(m.body) AS TEXT) || ' ' || SUBSTR(m.body, 1, 2000) END AS asked
+             FROM (SELECT r.id, ",
+            run_parent!(),
+            " AS parent, r.run_seq, COUNT(*) OVER (PARTITION BY ",
+            run_parent!(),
+            ") AS siblings
+                 FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3
+                 ORDER BY r.run_seq DESC LIMIT $4) AS n
+             LEFT JOIN messages m ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = n.run_seq
+                 AND m.kind = 'user' AND m.seq = 0 AND m.author IS NULL
+             ORDER BY n.run_seq DESC",
+        ))
+        .bind((scope, id.as_str(), TREE_RUNS))
+        .fetch_all(&mut self.database.reading(Reach::User(scope)).await?)
+        .await?;
+        nodes(rows)
+    }
+}
+
+/// A run in the tree of its conversation.
+#[derive(sqlx::FromRow)]
+struct NodeRow {
+    id: String,
+    parent: Option<i64>,
+    run_seq: i64,
+    asks: bool,
+    /// Where another run has the same place: how long the message is, and how it begins.
+    asked: Option<String>,
+}
+
+/// The runs, oldest first; what is left of a conversation whose oldest runs are not read begins at its root.
+fn nodes(newest_first: Vec<NodeRow>) -> Result<Vec<RunNode>, Fault> {
+    let mut ids: HashMap<i64, RunId> = HashMap::with_capacity(newest_first.len());
+    let mut nodes = Vec::with_capacity(newest_first.len());
+    for row in newest_first.into_iter().rev() {
+        let run = RunId::parse(&row.id).map_err(RecordError::from)?;
+        ids.insert(row.run_seq, run);
+        let parent = row.parent.and_then(|parent| ids.get(&parent).copied());
+        nodes.push(RunNode { run, parent, asked: row.asks.then(|| row.asked.unwrap_or_default()) });
+    }
+    Ok(nodes)
+}
+
+/// The number of the last run of a branch; `None` where there is no such run.
+async fn last_run(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    BranchRef { conversation, tip }: BranchRef<'_>,
+) -> Result<Option<i64>, sqlx::Error> {
+    let Some(tip) = tip else {
+        let newest = "SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3";
+        return query(newest).bind((scope, conversation.as_str())).fetch_value(connection).await;
+    };
+    let named = "SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND id = $4";
+    query(named).bind((scope, conversation.as_str(), tip.to_string())).fetch_value(connection).await
+}
+
+/// The runs of a part, oldest first.
+async fn runs(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    tip: &Tip<'_>,
+    window: &Window,
+) -> Result<Vec<RunRecord>, Fault> {
+    let rows: Vec<RunRow> = query(concat!(
+        branch_path!(),
+        "SELECT ",
+        run_columns!(),
+        " FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         WHERE p.run_seq >= $5 AND p.run_seq < $6 ORDER BY r.run_seq",
+    ))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(|row| Ok(row.into_record()?)).collect()
+}
+
+impl SqlStore {
+    /// A question is its run's first message.
+    pub(super) async fn try_message_known_as(
+        &self,
+        scope: &Scope,
+        id: &ConversationId,
+        name: &str,
+    ) -> Result<Option<MessageId>, Fault> {
+        let run: Option<String> = query(
+            "SELECT id FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND asked_as = $4
+             ORDER BY run_seq DESC LIMIT 1",
+        )
+        .bind((scope, id.as_str(), storable(name)))
+        .fetch_optional_value(&mut self.database.reading(Reach::User(scope)).await?)
+        .await?;
+        let run = run.map(|run| RunId::parse(&run)).transpose().map_err(RecordError::from)?;
+        Ok(run.map(|run| message_id(run, 0)))
     }
 }
 
@@ -98,11 +230,11 @@ impl SqlStore {
 async fn sizes(
     connection: &mut dyn Connection,
     scope: &Scope,
-    id: &ConversationId,
+    tip: &Tip<'_>,
     before: i64,
 ) -> Result<Vec<Size>, sqlx::Error> {
     query(concat!(
-        newest_path!(),
+        branch_path!(),
         "SELECT p.run_seq,
              (SELECT COUNT(*) FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3
                   AND m.run_seq = p.run_seq AND m.kind <> 'tool_results'),
@@ -114,29 +246,29 @@ async fn sizes(
          FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          LEFT JOIN run_details d ON d.run_id = r.id
-         WHERE p.run_seq < $4 ORDER BY p.run_seq DESC LIMIT $5",
+         WHERE p.run_seq < $5 ORDER BY p.run_seq DESC LIMIT $6",
     ))
-    .bind((scope, id.as_str(), before, PART_RUNS + 1))
+    .bind((scope, tip.conversation, tip.run_seq, before, PART_RUNS + 1))
     .fetch_all(connection)
     .await
 }
 
-async fn newest_branch(
+async fn messages_of(
     connection: &mut dyn Connection,
     scope: &Scope,
-    id: &ConversationId,
+    tip: &Tip<'_>,
     window: &Window,
 ) -> Result<Vec<MessageView>, Fault> {
     let rows: Vec<Row> = query(concat!(
-        newest_path!(),
+        branch_path!(),
         "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind,
              CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END, m.fates IS NOT NULL ",
         from_path!(),
-        "AND p.run_seq >= $4 AND p.run_seq < $5 AND (m.kind = 'tool_results' OR ",
+        "AND p.run_seq >= $5 AND p.run_seq < $6 AND (m.kind = 'tool_results' OR ",
         is_seen!(),
         ") ORDER BY m.run_seq, m.seq",
     ))
-    .bind((scope, id.as_str(), window.from, window.before))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
     .fetch_all(connection)
     .await?;
     let kept = rows.into_iter().map(|(run, seq, created_at_ms, kind, body, is_fates)| {
@@ -154,17 +286,17 @@ async fn newest_branch(
 async fn answers(
     connection: &mut dyn Connection,
     scope: &Scope,
-    id: &ConversationId,
+    tip: &Tip<'_>,
     window: &Window,
 ) -> Result<Vec<(String, String)>, sqlx::Error> {
     query(concat!(
-        newest_path!(),
+        branch_path!(),
         "SELECT r.id, d.answer FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN run_details d ON d.run_id = r.id
-         WHERE d.answer IS NOT NULL AND p.run_seq >= $4 AND p.run_seq < $5",
+         WHERE d.answer IS NOT NULL AND p.run_seq >= $5 AND p.run_seq < $6",
     ))
-    .bind((scope, id.as_str(), window.from, window.before))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
     .fetch_all(connection)
     .await
 }
@@ -173,19 +305,61 @@ async fn answers(
 async fn artifacts(
     connection: &mut dyn Connection,
     scope: &Scope,
-    id: &ConversationId,
+    tip: &Tip<'_>,
     window: &Window,
 ) -> Result<Vec<KeptRow>, sqlx::Error> {
     query(concat!(
-        newest_path!(),
-        "SELECT a.run_id, a.call, a.kind, a.body FROM path p
+        branch_path!(),
+        "SELECT ",
+        artifact_columns!(),
+        " FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN artifacts a ON a.run_id = r.id
-         WHERE p.run_seq >= $4 AND p.run_seq < $5 ORDER BY p.run_seq, a.seq",
+         WHERE p.run_seq >= $5 AND p.run_seq < $6 ORDER BY p.run_seq, a.seq",
     ))
-    .bind((scope, id.as_str(), window.from, window.before))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
     .fetch_all(connection)
     .await
+}
+
+/// The calls that these runs have made since they were let through: the run and the id with which each was requested, and its
+/// approval.
+async fn approved(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    tip: &Tip<'_>,
+    window: &Window,
+) -> Result<Vec<(String, String, String)>, sqlx::Error> {
+    query(concat!(
+        branch_path!(),
+        "SELECT a.run_id, a.call_id, a.id FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN approvals a ON a.decided_in = r.id
+         WHERE a.state = 'approved' AND a.call_id IS NOT NULL AND p.run_seq >= $5 AND p.run_seq < $6",
+    ))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
+    .fetch_all(connection)
+    .await
+}
+
+/// What the user thinks of these runs, in their order.
+async fn given(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    tip: &Tip<'_>,
+    window: &Window,
+) -> Result<Vec<KeptFeedback>, Fault> {
+    let rows: Vec<feedback::KeptRow> = query(concat!(
+        branch_path!(),
+        "SELECT f.run_id, f.score, f.body, f.given_at FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN feedback f ON f.run_id = r.id
+         WHERE p.run_seq >= $5 AND p.run_seq < $6 ORDER BY p.run_seq",
+    ))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(|row| Ok(feedback::kept(row)?)).collect()
 }
 
 /// The id of a stored message.

@@ -4,12 +4,14 @@ use async_trait::async_trait;
 
 use super::SqlStore;
 use crate::agent::ports::calls::{ABOUT_THE_CONVERSATION, Branch, CallStore, PastCall};
+use crate::agent::ports::conversations::PageError;
 use crate::agent::ports::store_error::StoreError;
+use crate::bounded::memory::Reservation;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::Message;
 use crate::chat::tool::ToolResult;
 use crate::store::database::Connection;
-use crate::store::fault::{Fault, attempt};
+use crate::store::fault::{Fault, Undone, attempt};
 use crate::store::scope::{Reach, Scope};
 use crate::store::statement::query;
 use crate::store::transcript;
@@ -28,6 +30,10 @@ impl CallStore for SqlStore {
 
     async fn call_ids(&self, branch: Branch<'_>, most: usize) -> Result<Vec<String>, StoreError> {
         attempt("list calls", self.try_call_ids(branch, most)).await
+    }
+
+    async fn calls_of_run(&self, branch: Branch<'_>, held: &mut Reservation) -> Result<Vec<PastCall>, PageError> {
+        attempt("read the calls of a run", self.try_calls_of_run(branch, held)).await
     }
 }
 
@@ -76,6 +82,53 @@ impl SqlStore {
             }
         }
         Ok(ids)
+    }
+}
+
+/// The memory of a run's calls, as a multiple of its stored bytes.
+const TIMES: usize = 3;
+
+impl SqlStore {
+    async fn try_calls_of_run(
+        &self,
+        branch: Branch<'_>,
+        held: &mut Reservation,
+    ) -> Result<Vec<PastCall>, Undone<PageError>> {
+        let scope = &Scope::from(branch.owner);
+        let of_run = (scope, branch.conversation.as_str(), branch.run.to_string());
+        let mut transaction = self.database.read(Reach::User(scope)).await?;
+        let bytes: i64 = query(
+            "SELECT CAST(COALESCE(SUM(octet_length(m.body)), 0) AS BIGINT) FROM runs r
+             JOIN messages m ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = r.run_seq
+             WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.id = $4 AND m.kind <> 'user'",
+        )
+        .bind(of_run.clone())
+        .fetch_value(&mut transaction)
+        .await?;
+        let more = held.grow(usize::try_from(bytes).unwrap_or_default().saturating_mul(TIMES));
+        more.map_err(|exhausted| Undone::Refused(exhausted.into()))?;
+        let rows: Vec<(String, String, i64)> = query(
+            "SELECT m.kind, m.body, m.created_at FROM runs r
+             JOIN messages m ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = r.run_seq
+             WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.id = $4 AND m.kind <> 'user'
+             ORDER BY m.seq",
+        )
+        .bind(of_run)
+        .fetch_all(&mut transaction)
+        .await?;
+        let (mut open, mut made) = (Vec::new(), Vec::new());
+        for (kind, body, at_ms) in rows {
+            match transcript::decode(&kind, &body)? {
+                // An answer with calls is kept together with their results.
+                Message::Assistant(answer) => open = answer.calls().cloned().collect(),
+                Message::ToolResults(results) => made.extend(results.into_iter().filter_map(|result| {
+                    let call = open.iter().find(|call| call.id == result.id)?.clone();
+                    Some(PastCall { call, result, at_ms })
+                })),
+                Message::User(_) => {}
+            }
+        }
+        Ok(made)
     }
 }
 

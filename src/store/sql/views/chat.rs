@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{KeptRow, artifacts, kept};
+use super::artifacts::{self, artifact_columns};
+use super::{KeptRow, kept};
 use crate::agent::ports::chats::ChatRun;
 use crate::chat::artifact::CallArtifact;
 use crate::chat::ids::RunId;
@@ -254,7 +255,9 @@ async fn made(
 ) -> Result<HashMap<RunId, Vec<CallArtifact>>, Fault> {
     let rows: Vec<artifacts::KeptRow> = query(concat!(
         newest_path!(),
-        "SELECT a.run_id, a.call, a.kind, a.body FROM path p
+        "SELECT ",
+        artifact_columns!(),
+        " FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN artifacts a ON a.run_id = r.id
          WHERE p.run_seq >= $4 AND p.run_seq < $5 ORDER BY p.run_seq, a.seq",
@@ -264,7 +267,7 @@ async fn made(
     .await?;
     let mut made: HashMap<RunId, Vec<CallArtifact>> = HashMap::new();
     for row in rows {
-        let (run, artifact) = artifacts::kept(row)?;
+        let (run, artifact) = row.into_artifact()?;
         made.entry(run).or_default().push(artifact);
     }
     Ok(made)

@@ -6,6 +6,7 @@ use crate::store::database::Connection;
 use crate::store::fault::Fault;
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope};
+use crate::store::sql::files::delete_unused;
 use crate::store::statement::query;
 
 /// Conversations that one tidying deletes: a fraction of a second's work.
@@ -81,6 +82,8 @@ async fn delete_held(connection: &mut dyn Connection, scope: &Scope, id: &str) -
         "DELETE FROM drafts WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM previews WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        "DELETE FROM feedback WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
+        "DELETE FROM search_texts WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         "DELETE FROM chats WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
         // Before the conversation too: whoever decides one has it first and needs its conversation afterwards.
         "DELETE FROM approvals WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
@@ -90,5 +93,14 @@ async fn delete_held(connection: &mut dyn Connection, scope: &Scope, id: &str) -
     ] {
         query(statement).bind((scope, id)).execute(&mut *connection).await?;
     }
+    // Its files, but for those that another one needs too.
+    let unused: Vec<String> = query(
+        "SELECT id FROM files WHERE tenant = $1 AND user_id = $2 AND used = 1 AND NOT EXISTS (SELECT 1 FROM file_uses u
+             WHERE u.tenant = files.tenant AND u.user_id = files.user_id AND u.file_id = files.id) ORDER BY id @for_update",
+    )
+    .bind(scope)
+    .fetch_values(&mut *connection)
+    .await?;
+    delete_unused(&mut *connection, unused).await?;
     Ok(runs)
 }

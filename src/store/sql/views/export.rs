@@ -3,10 +3,11 @@
 
 use serde_json::value::RawValue;
 
+use super::artifacts::{self, artifact_columns};
 use super::branch::message_id;
 use super::heads::find_head;
 use super::trail::{self, item};
-use super::{SqlStore, approvals_behind, artifacts};
+use super::{SqlStore, approvals_behind, feedback};
 use crate::agent::ports::conversations::{
     ArtifactExport, ExportAt, ExportEnd, ExportItem, ExportPart, MessageExport, PageError, PayloadExport, RunExport,
 };
@@ -41,6 +42,9 @@ struct Row {
     parent_run: Option<String>,
     parent_seq: Option<i64>,
     context: Option<String>,
+    score: Option<i64>,
+    feedback: Option<String>,
+    given_at: Option<i64>,
 }
 
 /// A message: its run and its run's number, its own number there, when it was kept, kind, body.
@@ -186,7 +190,8 @@ async fn runs(
         ") AS parent_run, COALESCE(r.parent_seq, (SELECT MAX(m.seq) FROM messages m
                 WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = ",
         run_parent!(),
-        ")) AS parent_seq, d.context FROM runs r LEFT JOIN run_details d ON d.run_id = r.id
+        ")) AS parent_seq, d.context, f.score, f.body AS feedback, f.given_at FROM runs r
+             LEFT JOIN run_details d ON d.run_id = r.id LEFT JOIN feedback f ON f.run_id = r.id
          WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq > $4 AND r.run_seq <= $5
          ORDER BY r.run_seq",
     ))
@@ -196,12 +201,15 @@ async fn runs(
 }
 
 fn begun(row: Row) -> Result<ExportItem, Fault> {
-    let Row { run, run_seq: _, parent_run, parent_seq, context } = row;
+    let Row { run, run_seq: _, parent_run, parent_seq, context, score, feedback, given_at } = row;
     let run = run.into_record()?;
+    let given = score.zip(feedback).zip(given_at);
+    let feedback =
+        given.map(|((score, body), at)| feedback::kept((run.id.to_string(), score, body, at))).transpose()?;
     let parent = parent_run.map(|parent| RunId::parse(&parent)).transpose().map_err(RecordError::from)?;
     let parent = parent.map(|parent| message_id(parent, parent_seq.unwrap_or_default()));
     let context = context.map(RawValue::from_string).transpose().map_err(RecordError::json("context"))?;
-    Ok(ExportItem::Run(Box::new(RunExport { run, parent, context })))
+    Ok(ExportItem::Run(Box::new(RunExport { run, parent, context, feedback })))
 }
 
 /// The messages behind the first position, up to the second one.
@@ -292,11 +300,13 @@ async fn artifacts(
         return Ok(ExportPart { items: Vec::new(), next: Some(behind) });
     };
     reserve(held, bytes)?;
-    let rows: Vec<artifacts::KeptRow> = query(
-        "SELECT a.run_id, a.call, a.kind, a.body FROM artifacts a JOIN runs r ON r.id = a.run_id
+    let rows: Vec<artifacts::KeptRow> = query(concat!(
+        "SELECT ",
+        artifact_columns!(),
+        " FROM artifacts a JOIN runs r ON r.id = a.run_id
          WHERE a.tenant = $1 AND a.user_id = $2 AND a.conversation = $3 AND (r.run_seq, a.seq) > ($4, $5)
              AND (r.run_seq, a.seq) <= ($6, $7) ORDER BY r.run_seq, a.seq",
-    )
+    ))
     .bind((scope, id.as_str(), run, seq, last.0, last.1))
     .fetch_all(connection)
     .await?;
@@ -305,12 +315,13 @@ async fn artifacts(
     Ok(ExportPart { items, next: Some(next) })
 }
 
-fn artifact((run, call, kind, body): artifacts::KeptRow) -> Result<ExportItem, RecordError> {
+fn artifact(row: artifacts::KeptRow) -> Result<ExportItem, RecordError> {
     Ok(ExportItem::Artifact(ArtifactExport {
-        run: RunId::parse(&run)?,
-        call: original(&call).into_owned(),
-        kind: original(&kind).into_owned(),
-        body: RawValue::from_string(body).map_err(RecordError::json("artifact"))?,
+        run: RunId::parse(&row.run_id)?,
+        call: original(&row.call).into_owned(),
+        kind: original(&row.kind).into_owned(),
+        helper: row.helper()?,
+        body: RawValue::from_string(row.body).map_err(RecordError::json("artifact"))?,
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Conversations in lists: their titles, and how many messages a user sees in them.
 
 use super::{SqlStore, count_seen};
-use crate::agent::ports::conversations::{ConversationHead, Paged};
+use crate::agent::ports::conversations::{ConversationHead, Listed, Paged};
 use crate::chat::ids::ConversationId;
 use crate::chat::message::Message;
 use crate::store::database::Connection;
@@ -28,6 +28,8 @@ struct Row {
     /// How many messages a user sees, where that run knows.
     seen: Option<i64>,
     place: Option<String>,
+    pinned: i64,
+    archived: i64,
 }
 
 /// The rows of the conversations `$chosen`, which is a statement. Everything is looked up by its whole key, so that no
@@ -36,6 +38,7 @@ macro_rules! rows {
     ($chosen:expr) => {
         concat!(
             "SELECT c.id, c.title, COALESCE(c.context_type, c.profile) AS context_type, c.created_at, c.updated_at,
+                 c.pinned, c.archived,
                  CASE WHEN c.title IS NULL THEN (
                      SELECT m.body FROM messages m WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = c.id
                          AND m.run_seq = 0 AND m.seq = 0) END AS first,
@@ -45,9 +48,9 @@ macro_rules! rows {
                       AND r.conversation = c.id ORDER BY r.run_seq DESC LIMIT 1) AS seen,
                  (SELECT s.place FROM conversation_state s WHERE s.tenant = $1 AND s.user_id = $2
                       AND s.conversation = c.id) AS place
-             FROM (SELECT id, title, context_type, profile, created_at, updated_at FROM conversations ",
+             FROM (SELECT id, title, context_type, profile, created_at, updated_at, pinned, archived FROM conversations ",
             $chosen,
-            ") AS c ORDER BY c.updated_at DESC, c.id DESC"
+            ") AS c ORDER BY c.pinned DESC, c.updated_at DESC, c.id DESC"
         )
     };
 }
@@ -56,15 +59,19 @@ impl SqlStore {
     pub(super) async fn try_conversations(
         &self,
         scope: &Scope,
+        listed: Listed,
         after: HeadCursor,
         limit: u32,
     ) -> Result<Paged<ConversationHead>, Fault> {
         let mut transaction = self.database.read(Reach::User(scope)).await?;
         let mut rows: Vec<Row> = query(rows!(
-            "WHERE tenant = $1 AND user_id = $2 AND unlisted = 0 AND (updated_at, id) < ($3, $4)
-             ORDER BY updated_at DESC, id DESC LIMIT $5"
+            "WHERE tenant = $1 AND user_id = $2 AND unlisted = 0 AND archived = $3 AND pinned BETWEEN $4 AND $5
+                 AND (pinned, updated_at, id) < ($6, $7, $8)
+             ORDER BY pinned DESC, updated_at DESC, id DESC LIMIT $9"
         ))
-        .bind((scope, after.updated_at, after.id, i64::from(limit) + 1))
+        .bind((scope, i64::from(listed.archived)))
+        .bind((i64::from(listed.pinned == Some(true)), i64::from(listed.pinned != Some(false))))
+        .bind((i64::from(after.pinned), after.updated_at, after.id, i64::from(limit) + 1))
         .fetch_all(&mut transaction)
         .await?;
         let has_more = rows.len() > limit as usize;
@@ -103,7 +110,7 @@ async fn find_unused(
     let row: Option<Row> = query(
         "SELECT conversation AS id, COALESCE(title, '') AS title, '' AS context_type, opened_at AS created_at,
              opened_at AS updated_at, CAST(NULL AS TEXT) AS first, CAST(NULL AS BIGINT) AS newest,
-             CAST(NULL AS BIGINT) AS seen, place
+             CAST(NULL AS BIGINT) AS seen, place, CAST(0 AS BIGINT) AS pinned, CAST(0 AS BIGINT) AS archived
          FROM conversation_state WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND unused = 1",
     )
     .bind((scope, id.as_str()))
@@ -128,7 +135,7 @@ pub(super) async fn count(
 }
 
 fn cursor(row: &Row) -> HeadCursor {
-    HeadCursor { updated_at: row.updated_at, id: row.id.clone() }
+    HeadCursor { pinned: row.pinned != 0, updated_at: row.updated_at, id: row.id.clone() }
 }
 
 fn head(row: Row, message_count: i64) -> Result<ConversationHead, Fault> {
@@ -153,5 +160,7 @@ fn head(row: Row, message_count: i64) -> Result<ConversationHead, Fault> {
         updated_at_ms: row.updated_at,
         message_count: u64::try_from(message_count).unwrap_or_default(),
         place,
+        pinned: row.pinned != 0,
+        archived: row.archived != 0,
     })
 }

@@ -45,11 +45,14 @@ mod chats;
 mod delete;
 mod export;
 mod heads;
+mod said;
 mod sessions;
 mod summaries;
 mod trail;
+mod used;
 
 pub(super) use heads::find_head;
+pub(super) use said::{TIMES, said, sizes};
 
 use async_trait::async_trait;
 
@@ -57,33 +60,58 @@ use super::SqlStore;
 use super::approvals::approvals_behind;
 use super::artifacts;
 use super::client_history::client_history_of;
+use super::feedback;
 use super::payloads::{KeptRow, kept};
 use super::seen::{count_seen, is_seen};
+use super::usage::SumRow;
 use crate::agent::ports::chats::{ChatHead, ChatStore, ChatView, Chats};
 use crate::agent::ports::conversations::{
-    ConversationHead, ConversationStore, ConversationView, Page, PageError, Paged, TrailItem,
+    BranchRef, BranchStore, ConversationHead, ConversationStore, ConversationView, Listed, Page, PageError, Paged,
+    RunNode, TrailItem,
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
-use crate::chat::ids::{ConversationId, RunId};
+use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::store::fault::attempt;
+use crate::store::scope::Scope;
 use crate::store::view::{HeadCursor, number};
 
 #[async_trait]
+impl BranchStore for SqlStore {
+    async fn tree(&self, owner: &Owner, id: &ConversationId) -> Result<Vec<RunNode>, StoreError> {
+        attempt("read the branches of a conversation", self.try_tree(&owner.into(), id)).await
+    }
+
+    async fn message_known_as(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        name: &str,
+    ) -> Result<Option<MessageId>, StoreError> {
+        attempt("find a message", self.try_message_known_as(&owner.into(), id, name)).await
+    }
+}
+
+#[async_trait]
 impl ConversationStore for SqlStore {
-    async fn conversations(&self, owner: &Owner, page: Page) -> Result<Paged<ConversationHead>, PageError> {
+    async fn conversations(
+        &self,
+        owner: &Owner,
+        listed: Listed,
+        page: Page,
+    ) -> Result<Paged<ConversationHead>, PageError> {
         let after = match &page.cursor {
             None => HeadCursor::start(),
             Some(text) => HeadCursor::parse(text).ok_or(PageError::BadCursor)?,
         };
-        attempt("list conversations", self.try_conversations(&owner.into(), after, page.limit)).await
+        attempt("list conversations", self.try_conversations(&owner.into(), listed, after, page.limit)).await
     }
 
     async fn conversation(
         &self,
         owner: &Owner,
-        id: &ConversationId,
+        branch: BranchRef<'_>,
         page: Page,
         held: &mut Reservation,
     ) -> Result<Option<ConversationView>, PageError> {
@@ -92,11 +120,14 @@ impl ConversationStore for SqlStore {
             Some(text) => number(text).ok_or(PageError::BadCursor)?,
         };
         let part = (before, page.limit);
-        attempt("read a conversation", self.try_conversation(&owner.into(), id, part, held)).await
+        attempt("read a conversation", self.try_conversation(&owner.into(), branch, part, held)).await
     }
 
     async fn delete(&self, owner: &Owner, id: &ConversationId) -> Result<Option<Vec<RunId>>, StoreError> {
-        attempt("delete a conversation", self.try_delete(&owner.into(), id)).await
+        let scope = Scope::from(owner);
+        while attempt::<_, _, StoreError>("take a conversation out of the index", self.try_unindex(&scope, id)).await? {
+        }
+        attempt("delete a conversation", self.try_delete(&scope, id)).await
     }
 
     async fn trail(

@@ -2,6 +2,7 @@
 
 import { changes, changeText, same, sentence } from '../difference.js';
 import { brief, changeMark, field, isObject, list, text } from '../drawing.js';
+import { t } from '../texts.js';
 
 /** The most lines of one kind (filters, sorts, joins) that are told. */
 const MAX_LINES = 200;
@@ -72,7 +73,7 @@ function columnsOf(config) {
     const at = sorts.findIndex((sort) => text(sort, 'column') === rest.key);
     return {
       ...rest,
-      header: text(shown, 'header') || text(shown, 'name') || rest.key || '(no name)',
+      header: text(shown, 'header') || text(shown, 'name') || rest.key || t('(no name)'),
       type: text(shown, 'type') || 'string',
       format: isObject(field(shown, 'format')) ? field(shown, 'format') : null,
       width: Number.isFinite(field(shown, 'width')) ? field(shown, 'width') : null,
@@ -117,30 +118,30 @@ function joinsOf(config) {
 }
 
 const OPERATORS = {
-  eq: 'is', neq: 'is not', gt: 'is greater than', gte: 'is at least', lt: 'is less than', lte: 'is at most', in: 'is one of', like: 'is like',
-  ilike: 'is like (any case)', is_null: 'is empty', is_not_null: 'is not empty',
+  eq: 'is', neq: t('is not'), gt: t('is greater than'), gte: t('is at least'), lt: t('is less than'), lte: t('is at most'), in: t('is one of'), like: t('is like'),
+  ilike: t('is like (any case)'), is_null: t('is empty'), is_not_null: t('is not empty'),
 };
 
 function filterText(filter) {
   const operator = text(filter, 'operator');
   const words = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : brief(operator || 'matches', 40);
   const given = operator.endsWith('null') || field(filter, 'value') === undefined ? '' : ` ${brief(field(filter, 'value'), 80)}`;
-  const notes = [text(filter, 'label') && `shown as “${brief(text(filter, 'label'), 40)}”`, field(filter, 'dynamic') === true && 'users can change it'];
+  const notes = [text(filter, 'label') && t('shown as “{0}”', brief(text(filter, 'label'), 40)), field(filter, 'dynamic') === true && t('users can change it')];
   const note = notes.filter(Boolean).join(', ');
   return `${brief(text(filter, 'column') || '?', 60)} ${words}${given}${note ? ` (${note})` : ''}`;
 }
 
 function sortText(sort) {
   const place = text(sort, 'priority');
-  const direction = text(sort, 'direction') === 'desc' ? 'highest or newest first' : 'lowest or oldest first';
+  const direction = text(sort, 'direction') === 'desc' ? t('highest or newest first') : t('lowest or oldest first');
   return `${brief(text(sort, 'column') || '?', 60)}, ${direction}${place ? `, place ${brief(place, 10)}` : ''}`;
 }
 
 function joinText(join) {
-  const alias = text(join, 'alias') && ` as ${brief(text(join, 'alias'), 40)}`;
+  const alias = text(join, 'alias') && t(' as {0}', brief(text(join, 'alias'), 40));
   const schema = text(join, 'schema') && `${brief(text(join, 'schema'), 40)}.`;
   const on = `${brief(text(join, 'relationship_from') || '?', 80)} = ${brief(text(join, 'relationship_to') || '?', 80)}`;
-  return `${schema}${brief(text(join, 'table') || '?', 60)}${alias}, ${brief(text(join, 'join_type') || 'left', 20)} join on ${on}`;
+  return t('{0}{1}{2}, {3} join on {4}', schema, brief(text(join, 'table') || '?', 60), alias, brief(text(join, 'join_type') || 'left', 20), on);
 }
 
 function sourceText(config) {
@@ -162,7 +163,7 @@ function markedLines(before, after, say, name) {
     lines.push({ state: before && at < 0 ? 'added' : 'same', words: say(item), name });
   }
   for (const item of left) lines.push({ state: 'removed', words: say(item), name });
-  if (Math.max(before?.length ?? 0, after.length) > MAX_LINES) lines.push({ state: before ? 'changed' : 'same', words: `there are more than ${MAX_LINES}; the rest is not listed`, name, kind: 'more' });
+  if (Math.max(before?.length ?? 0, after.length) > MAX_LINES) lines.push({ state: before ? 'changed' : 'same', words: t('there are more than {0}; the rest is not listed', MAX_LINES), name, kind: 'more' });
   return lines;
 }
 
@@ -172,7 +173,7 @@ function restOf(config) {
   const { columns: shown, ...settings } = isObject(visual) ? visual : {};
   const { select, filters, sort, joins, ...source } = sourceOf(config);
   const others = Array.isArray(sources) ? sources.slice(1) : [];
-  return { ...rest, source, settings, ...(others.length > 0 ? { 'other sources': others } : {}) };
+  return { ...rest, source, settings, ...(others.length > 0 ? { [t('other sources')]: others } : {}) };
 }
 
 function tableSentences({ columns, filters, sorts, joins }, rest) {
@@ -180,9 +181,9 @@ function tableSentences({ columns, filters, sorts, joins }, rest) {
   const say = (state, words, { kind } = {}) => sentences.push(sentence(state, words, kind));
   for (const change of rest) say(changeMark(change), changeText(change), change);
   for (const column of columns) {
-    const called = `Column “${brief(column.header, 60)}”`;
-    if (column.state === 'added') say('added', `${called} is added`);
-    if (column.state === 'removed') say('removed', `${called} is removed`);
+    const called = t('Column “{0}”', brief(column.header, 60));
+    if (column.state === 'added') say('added', t('{0} is added', called));
+    if (column.state === 'removed') say('removed', t('{0} is removed', called));
     for (const change of column.changes) say('changed', `${called}: ${changeText(change)}`, change);
   }
   for (const { state, words, name, kind } of [...filters, ...sorts, ...joins]) {

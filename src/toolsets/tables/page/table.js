@@ -3,6 +3,7 @@
 import { brief, changeMark, count, cut, fill, h, isObject, seen, sentenceList, SIGNS } from '../drawing.js';
 import { changeText } from '../difference.js';
 import { tableDifference } from './table-difference.js';
+import { t } from '../texts.js';
 
 /** The columns of one part. */
 const SHOWN = 40;
@@ -31,24 +32,24 @@ class SbTable extends HTMLElement {
     this.#drawn = true;
     const found = tableDifference(this.#table?.before, this.#table?.after);
     const shown = found.columns.slice(0, most);
-    const more = h('button', { type: 'button', class: 'sb-more', onclick: () => this.#draw(most * 4) }, `Show more (${count(found.columns.length - shown.length, 'column')} left)`);
+    const more = h('button', { type: 'button', class: 'sb-more', onclick: () => this.#draw(most * 4) }, t('Show more ({0} left)', count(found.columns.length - shown.length, 'column')));
     const title = this.#table?.after?.title;
     fill(this,
-      found.source ? h('p', { class: 'sb-note' }, `From ${found.source}`) : null,
+      found.source ? h('p', { class: 'sb-note' }, t('From {0}', found.source)) : null,
       shown.length > 0
-        ? h('div', { class: 'sb-scroll', tabindex: '0', role: 'region', 'aria-label': 'The table, with sample values' },
+        ? h('div', { class: 'sb-scroll', tabindex: '0', role: 'region', 'aria-label': t('The table, with sample values') },
           h('table', { class: 'sb-preview-table' },
-            h('caption', null, typeof title === 'string' ? `${brief(title, 120)} ` : '', h('span', { class: 'sb-note' }, 'with sample values, not yours')),
+            h('caption', null, typeof title === 'string' ? `${brief(title, 120)} ` : '', h('span', { class: 'sb-note' }, t('with sample values, not yours'))),
             h('thead', null, h('tr', null, shown.map(head))),
             h('tbody', null, Array.from({ length: SAMPLE_ROWS }, (_, row) => h('tr', null, shown.map((column) => cell(column, row)))))))
-        : h('p', { class: 'sb-empty' }, 'This configuration has no columns.'),
+        : h('p', { class: 'sb-empty' }, t('This configuration has no columns.')),
       found.columns.length > shown.length ? more : null,
-      lines('Filters', found.filters),
-      lines('Sorting', found.sorts),
-      lines('Joins', found.joins),
-      shown.some((column) => column.expression) ? h('div', null, h('h4', null, 'Computed'), h('ul', null, shown.filter((column) => column.expression).map((column) =>
+      lines(t('Filters'), found.filters),
+      lines(t('Sorting'), found.sorts),
+      lines(t('Joins'), found.joins),
+      shown.some((column) => column.expression) ? h('div', null, h('h4', null, t('Computed')), h('ul', null, shown.filter((column) => column.expression).map((column) =>
         h('li', null, `${brief(column.header, 60)} = `, h('code', null, brief(column.expression, 200)))))) : null,
-      found.isUpdate ? h('div', null, h('h4', null, 'What changes'), found.sentences.length > 0 ? sentenceList(found.sentences) : h('p', null, 'Nothing changes.')) : null,
+      found.isUpdate ? h('div', null, h('h4', null, t('What changes')), found.sentences.length > 0 ? sentenceList(found.sentences) : h('p', null, t('Nothing changes.'))) : null,
     );
   }
 }
@@ -59,7 +60,7 @@ function head(column) {
   const sort = column.sort && `${column.sort.direction === 'desc' ? '↓' : '↑'}${column.sort.of > 1 ? column.sort.place : ''}`;
   const can = [column.sortable && 'sortable', column.filterable && 'filterable'].filter(Boolean).join(', ');
   return h('th', {
-    scope: 'col', class: `sb-${column.state}${column.hidden ? ' sb-hidden' : ''}`, title: column.from ? `From ${brief(column.from, 200)}` : null,
+    scope: 'col', class: `sb-${column.state}${column.hidden ? ' sb-hidden' : ''}`, title: column.from ? t('From {0}', brief(column.from, 200)) : null,
     'aria-sort': column.sort ? (column.sort.direction === 'desc' ? 'descending' : 'ascending') : null,
   },
   column.state === 'same' ? null : h('span', { class: 'sb-badge' }, `${SIGNS[column.state]} ${column.state}`),

@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 
 use self::fixture::Server;
 use super::fetch::{FetchError, Fetcher, WebPage};
-use super::resolver::{Lookup, system_lookup};
 use crate::bounded::address::Exceptions;
+use crate::bounded::client::{Lookup, system_lookup};
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
 

@@ -12,10 +12,10 @@ use serde_json::json;
 use super::fixture::{Server, send, send_to};
 use super::{LONG, code, fetcher, reaching};
 use crate::bounded::address::Exceptions;
+use crate::bounded::client::system_lookup;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
 use crate::toolsets::web::fetch::{Fetcher, WebPage};
-use crate::toolsets::web::resolver::system_lookup;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::fixture::{Server, hang_up, send, send_to};
 use super::{LOCAL, LONG, code, fetcher, names, reaching};
-use crate::toolsets::web::resolver::system_lookup;
+use crate::bounded::client::system_lookup;
 
 /// The listener takes all IPv4 addresses of this machine, and another one those of IPv6 where there are some.
 #[tokio::test]

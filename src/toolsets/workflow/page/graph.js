@@ -4,6 +4,7 @@ import { brief, changeMark, count, cut, fill, freshId, h, pretty, s, seen, sente
 import { changeText } from '../difference.js';
 import { NODE, place } from './layout.js';
 import { workflowDifference } from './workflow-difference.js';
+import { t } from '../texts.js';
 
 /** The most steps that are drawn; the list in words has them all, in parts. */
 const MAX_DRAWN = 600;
@@ -43,7 +44,7 @@ class SbGraph extends HTMLElement {
     this.#merged = workflowDifference(this.#graph?.before, this.#graph?.after);
     const { nodes, edges, sentences, isUpdate } = this.#merged;
     if (nodes.length === 0) {
-      this.replaceChildren(h('p', { class: 'sb-empty' }, 'This workflow has no steps.'), sentenceList(sentences));
+      this.replaceChildren(h('p', { class: 'sb-empty' }, t('This workflow has no steps.')), sentenceList(sentences));
       return;
     }
     const shown = nodes.length > MAX_DRAWN ? nodes.slice(0, MAX_DRAWN) : nodes;
@@ -52,7 +53,7 @@ class SbGraph extends HTMLElement {
     const helpId = freshId('help');
     this.#svg = this.#drawing(shown, edges.filter((edge) => edge.to !== null && keys.has(edge.to) && (edge.from === null || keys.has(edge.from))), between);
     this.#box = h('div', {
-      class: 'sb-canvas', tabindex: '0', role: 'group', 'aria-label': `Drawing of the workflow: ${count(shown.length, 'step')}`, 'aria-describedby': helpId,
+      class: 'sb-canvas', tabindex: '0', role: 'group', 'aria-label': t('Drawing of the workflow: {0}', count(shown.length, 'step')), 'aria-describedby': helpId,
       onkeydown: (event) => this.#key(event), onwheel: (event) => this.#wheel(event), onpointerdown: (event) => this.#drag(event),
       onclick: (event) => this.#pick(event), onfocusin: (event) => this.#focused(event),
     }, this.#svg);
@@ -61,13 +62,13 @@ class SbGraph extends HTMLElement {
     fill(this,
       h('div', { class: 'sb-bar' },
         isUpdate ? legend() : null,
-        h('span', { class: 'sb-zoom' }, button('Smaller', '−', () => this.#resize(this.#zoom / ZOOM.step)),
-          button('Larger', '+', () => this.#resize(this.#zoom * ZOOM.step)), button('Fit', 'Fit', () => this.#fit(0)))),
+        h('span', { class: 'sb-zoom' }, button(t('Smaller'), '−', () => this.#resize(this.#zoom / ZOOM.step)),
+          button(t('Larger'), '+', () => this.#resize(this.#zoom * ZOOM.step)), button(t('Fit'), t('Fit'), () => this.#fit(0)))),
       this.#box,
-      h('p', { id: helpId, class: 'sb-hint' }, 'Arrow keys move the drawing; + and − change its size, 0 fits it. Choose a step for its settings.'),
-      shown.length < nodes.length ? h('p', { class: 'sb-note' }, `${shown.length} of ${nodes.length} steps are drawn. All of them are in the list.`) : null,
+      h('p', { id: helpId, class: 'sb-hint' }, t('Arrow keys move the drawing; + and − change its size, 0 fits it. Choose a step for its settings.')),
+      shown.length < nodes.length ? h('p', { class: 'sb-note' }, t('{0} of {1} steps are drawn. All of them are in the list.', shown.length, nodes.length)) : null,
       this.#details,
-      isUpdate ? h('div', null, h('h4', null, 'What changes'), sentences.length > 0 ? sentenceList(sentences) : h('p', null, 'Nothing changes.')) : null,
+      isUpdate ? h('div', null, h('h4', null, t('What changes')), sentences.length > 0 ? sentenceList(sentences) : h('p', null, t('Nothing changes.'))) : null,
       this.#outline(nodes, edges),
     );
     // Where it is not seen yet, it is made to fit when it is; and again where there is more or less room, until somebody has a size of their own.
@@ -106,7 +107,7 @@ class SbGraph extends HTMLElement {
     }
     const fonts = fontsOf(this);
     const boxes = nodes.map((node, at) => nodeBox(node, places.get(node.key), at === 0, fonts));
-    return s('svg', { viewBox: `0 ${-top} ${this.#size.width} ${this.#size.height}`, role: 'group', 'aria-label': 'Steps' },
+    return s('svg', { viewBox: `0 ${-top} ${this.#size.width} ${this.#size.height}`, role: 'group', 'aria-label': t('Steps') },
       s('defs', null, ['same', 'added', 'removed'].map(marker)), lines, boxes, labels);
   }
 
@@ -121,9 +122,9 @@ class SbGraph extends HTMLElement {
     const called = new Map(nodes.map((node, at) => [node.key, `${at + 1}. ${brief(node.name, 60)}`]));
     const item = (node, at) => h('li', { class: `sb-${node.state}` },
       h('strong', null, `${at + 1}. ${brief(node.name, 100)}`), node.type ? ` (${brief(node.type, 60)})` : '', node.state === 'same' ? '' : ` [${node.state}]`,
-      node.isActive ? '' : ' [off]', starts.has(node.key) ? ' – the start' : '',
+      node.isActive ? '' : ' [off]', starts.has(node.key) ? t(' – the start') : '',
       out.get(node.key).slice(0, 50).map((edge) => h('div', null, `${edge.port ? `on ${brief(edge.port, 40)} ` : ''}→ `,
-        edge.to === null ? `a step that is not there (${brief(edge.lost, 60)})` : called.get(edge.to), edge.state === 'same' ? '' : ` [${edge.state}]`)));
+        edge.to === null ? t('a step that is not there ({0})', brief(edge.lost, 60)) : called.get(edge.to), edge.state === 'same' ? '' : ` [${edge.state}]`)));
     const items = h('ol', { class: 'sb-steps' });
     const more = h('button', { type: 'button', class: 'sb-more' });
     let listed = 0;
@@ -131,13 +132,13 @@ class SbGraph extends HTMLElement {
       items.append(...nodes.slice(listed, listed + LISTED).map((node, at) => item(node, listed + at)));
       listed = Math.min(nodes.length, listed + LISTED);
       more.hidden = listed === nodes.length;
-      more.textContent = `Show more (${count(nodes.length - listed, 'step')} left)`;
+      more.textContent = t('Show more ({0} left)', count(nodes.length - listed, 'step'));
     };
     more.addEventListener('click', grow);
     const lost = edges.filter((edge) => edge.isLost);
-    const note = lost.length > 0 ? h('p', { class: 'sb-note' }, `${count(lost.length, 'connection')} cannot be drawn: a step that they name is not there (${
-      lost.slice(0, 5).map((edge) => brief(edge.lost || 'no name', 40)).join(', ')}${lost.length > 5 ? ', …' : ''}).`) : null;
-    const folded = h('details', { class: 'sb-outline' }, h('summary', null, `The steps as a list (${nodes.length})`), items, more);
+    const note = lost.length > 0 ? h('p', { class: 'sb-note' }, t('{0} cannot be drawn: a step that they name is not there ({1}{2}).', count(lost.length, 'connection'), 
+      lost.slice(0, 5).map((edge) => brief(edge.lost || 'no name', 40)).join(', '), lost.length > 5 ? ', …' : '')) : null;
+    const folded = h('details', { class: 'sb-outline' }, h('summary', null, t('The steps as a list ({0})', nodes.length)), items, more);
     folded.addEventListener('toggle', () => folded.open && listed === 0 && grow());
     return h('div', null, note, folded);
   }
@@ -223,8 +224,8 @@ class SbGraph extends HTMLElement {
     const row = (name, ...value) => [h('dt', null, name), h('dd', null, value)];
     fill(this.#details,
       h('h4', null, brief(node.name, 200)),
-      h('dl', null, row('Type', brief(node.type || 'unknown', 80)), node.description ? row('For', seen(cut(node.description, 1000))) : null,
-        row('State', STATES[node.state], node.isActive ? '' : ', switched off')),
+      h('dl', null, row(t('Type'), brief(node.type || 'unknown', 80)), node.description ? row(t('For'), seen(cut(node.description, 1000))) : null,
+        row(t('State'), STATES[node.state], node.isActive ? '' : t(', switched off'))),
       node.changes.length > 0 ? sentenceList(node.changes.map((change) => ({ state: changeMark(change), words: changeText(change) }))) : null,
       h('pre', { tabindex: '0' }, seen(pretty(node.config, 20_000))));
   }
@@ -258,18 +259,20 @@ class SbGraph extends HTMLElement {
   }
 }
 
-const STATES = { same: 'as it is now', added: 'added', changed: 'changed', removed: 'removed' };
+const STATES = { same: t('as it is now'), added: t('added'), changed: t('changed'), removed: t('removed') };
 
 function nodeBox(node, { x, y }, isFirst, fonts) {
   const { width, height } = NODE;
   const mark = node.state === 'same' ? null : s('g', { class: 'sb-badge' },
     s('rect', { x: width - 84, y: -10, width: 78, height: 20, rx: 10 }),
-    s('text', { x: width - 45, y: 4, 'text-anchor': 'middle' }, `${{ added: '+', changed: '~', removed: '−' }[node.state]} ${node.state}`));
-  const label = `${brief(node.name, 100)}, ${brief(node.type || 'unknown type', 60)}${node.state === 'same' ? '' : `, ${node.state}`}${node.isActive ? '' : ', switched off'}`;
+    s('text', { x: width - 45, y: 4, 'text-anchor': 'middle' }, `${{ added: '+', changed: '~', removed: '−' }[node.state]} ${STATES[node.state]}`));
+  const label = `${brief(node.name, 100)}, ${brief(node.type || 'unknown type', 60)}${node.state === 'same' ? '' : `, ${STATES[node.state]}`}${node.isActive ? '' : t(', switched off')}`;
   return s('g', {
     class: `sb-node sb-${node.state}${node.isActive ? '' : ' sb-off'}`, transform: `translate(${x - width / 2} ${y - height / 2})`, tabindex: isFirst ? '0' : '-1',
-    role: 'button', 'aria-pressed': 'false', 'aria-label': label, 'data-at': node.key.slice(1), 'data-x': x, 'data-y': y,
+    role: 'button', 'aria-pressed': 'false', 'data-at': node.key.slice(1), 'data-x': x, 'data-y': y,
   },
+  // Its name: what is drawn may be cut.
+  s('title', null, label),
   s('rect', { class: 'sb-node-box', width, height, rx: 8 }),
   // An image of its own, which ends at its edge however wide a letter is.
   s('svg', { width: width - 6, height },
@@ -344,7 +347,7 @@ const round = (number) => Math.round(number * 10) / 10;
 
 function legend() {
   const item = (state, sign, word) => h('li', { class: `sb-${state}` }, h('span', { class: 'sb-key', 'aria-hidden': 'true' }, sign), word);
-  return h('ul', { class: 'sb-legend', 'aria-label': 'Legend' }, item('added', '+', 'added'), item('changed', '~', 'changed'), item('removed', '−', 'removed'), item('same', '', 'as it is'));
+  return h('ul', { class: 'sb-legend', 'aria-label': t('Legend') }, item('added', '+', 'added'), item('changed', '~', 'changed'), item('removed', '−', 'removed'), item('same', '', t('as it is')));
 }
 
 customElements.define('sb-graph', SbGraph);

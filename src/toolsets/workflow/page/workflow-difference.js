@@ -2,6 +2,7 @@
 
 import { changes, changeText, sentence } from '../difference.js';
 import { brief, changeMark, field, isObject, list, text } from '../drawing.js';
+import { t } from '../texts.js';
 
 /** What of a rule is drawn, and not compared as a field. */
 const DRAWN = ['actions', 'edges', 'canvas_layout', 'canvasLayout'];
@@ -55,7 +56,7 @@ function withoutDrawn(rule) {
 function sideOf(rule) {
   const nodes = list(rule, 'actions').filter(isObject).map((action) => ({
     id: text(action, 'id'),
-    name: text(action, 'name') || text(action, 'id') || '(no name)',
+    name: text(action, 'name') || text(action, 'id') || t('(no name)'),
     type: text(action, 'action_type'),
     description: text(action, 'description'),
     isActive: field(action, 'is_active') !== false,
@@ -96,7 +97,7 @@ function nodeChanges(old, node) {
   const part = ({ name, type, description, isActive }) => ({ name, type, description, active: isActive });
   const found = changes(part(old), part(node)).concat(changes(old.config, node.config));
   // The same step under a new id is another one to the backend: the old is removed with what hangs on it.
-  if (old.id && !node.id) found.push({ path: ['id'], kind: 'changed', before: old.id, after: 'a new one' });
+  if (old.id && !node.id) found.push({ path: ['id'], kind: 'changed', before: old.id, after: t('a new one') });
   return found;
 }
 
@@ -138,20 +139,20 @@ function mergedEdges(was, now, isUpdate) {
 function workflowSentences({ nodes, edges, rule }) {
   const sentences = [];
   const say = (state, words, { kind } = {}) => sentences.push(sentence(state, words, kind));
-  for (const change of rule) say(changeMark(change), `Rule: ${changeText(change)}`, change);
+  for (const change of rule) say(changeMark(change), t('Rule: {0}', changeText(change)), change);
   const called = new Map(nodes.map((node) => [node.key, `“${brief(node.name, 60)}”`]));
   for (const node of nodes) {
     const type = node.type ? ` (${brief(node.type, 40)})` : '';
-    if (node.state === 'added') say('added', `Step ${called.get(node.key)}${type} is added`);
-    if (node.state === 'removed') say('removed', `Step ${called.get(node.key)}${type} is removed`);
-    for (const change of node.changes) say('changed', `Step ${called.get(node.key)}: ${changeText(change)}`, change);
+    if (node.state === 'added') say('added', t('Step {0}{1} is added', called.get(node.key), type));
+    if (node.state === 'removed') say('removed', t('Step {0}{1} is removed', called.get(node.key), type));
+    for (const change of node.changes) say('changed', t('Step {0}: {1}', called.get(node.key), changeText(change)), change);
   }
   for (const edge of edges) {
     if (edge.state === 'same') continue;
-    const from = edge.from === null ? (edge.type === 'start' ? 'the start' : `“${brief(edge.lost, 60)}”`) : called.get(edge.from);
+    const from = edge.from === null ? (edge.type === 'start' ? t('the start') : `“${brief(edge.lost, 60)}”`) : called.get(edge.from);
     const to = edge.to === null ? `“${brief(edge.lost, 60)}”` : called.get(edge.to);
-    const port = edge.port ? ` on “${brief(edge.port, 40)}”` : '';
-    say(edge.state, `The connection from ${from}${port} to ${to} is ${edge.state}`);
+    const port = edge.port ? t(' on “{0}”', brief(edge.port, 40)) : '';
+    say(edge.state, t('The connection from {0}{1} to {2} is {3}', from, port, to, edge.state));
   }
   return sentences;
 }

@@ -1,7 +1,8 @@
 //! What differs between two snapshots, as a page shows it.
 
-use super::store::{self, Kind, Leaf, Store};
-use super::{CheckpointError, Checkpoints, parse};
+use super::store::{self, Id, Kind, Leaf, Store};
+use super::{CheckpointError, Checkpoints};
+use crate::bounded::memory::Reservation;
 use crate::workspace::diff::unified_diff;
 
 /// 1 MiB a side: what is longer is not shown.
@@ -9,6 +10,9 @@ const MOST_SIDE_BYTES: usize = 1 << 20;
 
 /// 64 MiB of diffs and contents in one list: what comes after is told without them.
 const MOST_TOTAL_BYTES: usize = 64 << 20;
+
+/// What it takes at most to find out how one file differs: both sides, their lines and the diff.
+const WORKING_BYTES: usize = 8 * MOST_SIDE_BYTES;
 
 /// The first 8 KiB tell whether a file is text, as in git.
 const BEGINNING_BYTES: usize = 8 << 10;
@@ -47,20 +51,41 @@ pub struct ChangedFile {
     pub is_too_large: bool,
 }
 
+impl ChangedFile {
+    /// The memory that it takes.
+    fn bytes(&self) -> usize {
+        let texts = [&self.diff, &self.base_content].into_iter().flatten().map(String::len);
+        size_of::<Self>() + self.path.len() + self.raw_path.len() + texts.sum::<usize>()
+    }
+}
+
 impl Checkpoints {
-    /// The files that differ between two trees, sorted by the bytes of their paths.
+    /// The files that differ between two trees, sorted by the bytes of their paths, with memory for them in `held`.
     ///
     /// # Errors
-    /// A tree is unknown, or what is kept is damaged or cannot be read.
-    pub fn changes(&self, from: &str, to: &str) -> Result<Vec<ChangedFile>, CheckpointError> {
-        let (from, to) = (parse(from)?, parse(to)?);
+    /// A tree is unknown, what is kept is damaged or cannot be read, or there is no memory for it.
+    pub(super) fn differing(
+        &self,
+        from: Id,
+        to: Id,
+        held: &mut Reservation,
+    ) -> Result<Vec<ChangedFile>, CheckpointError> {
         let mut found = Vec::new();
         store::differences(&self.store, Some(from), Some(to), &mut |path, old, new| {
             found.push((path.to_vec(), old, new));
         })?;
         found.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
         let mut left = MOST_TOTAL_BYTES;
-        found.into_iter().map(|(path, old, new)| changed(&self.store, path, old, new, &mut left)).collect()
+        let mut files = Vec::with_capacity(found.len());
+        for (path, old, new) in found {
+            let kept = held.bytes();
+            held.grow(WORKING_BYTES)?;
+            let file = changed(&self.store, path, old, new, &mut left)?;
+            held.shrink_to(kept);
+            held.grow(file.bytes())?;
+            files.push(file);
+        }
+        Ok(files)
     }
 }
 

@@ -4,7 +4,7 @@ use super::stamp::Stamp;
 use crate::workspace::checkpoints::store::{Id, Item, Leaf};
 
 /// A folder as it was seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Folder {
     /// What is in it, sorted by the bytes of the names. Folders without files are not in it.
     pub(super) entries: Vec<Entry>,
@@ -15,14 +15,14 @@ pub(crate) struct Folder {
 }
 
 /// A name in a folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) name: Box<[u8]>,
     pub(super) node: Node,
 }
 
 /// What has the name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Node {
     Folder(Folder),
     File(Seen),

@@ -18,7 +18,8 @@ pub(super) const ASIDE: &str = "incoming";
 /// Up to so many objects each is brought onto the disk by itself; for more, the whole file system at once is quicker.
 const MOST_SINGLE_SYNCS: usize = 24;
 
-/// Objects that are on their way into the store. Dropped before [`Intake::finish`], none of them arrives.
+/// Objects that are on their way into the store, which can read them meanwhile. Dropped before [`Intake::finish`], none of them
+/// arrives.
 #[derive(Debug)]
 pub(crate) struct Intake {
     aside: PathBuf,
@@ -53,6 +54,11 @@ impl Intake {
             self.put_aside(id, kind, content).map_err(CheckpointError::while_doing("writing an object"))?;
         }
         Ok(Some(id))
+    }
+
+    /// Whether the store has had everything already.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids().waiting.is_empty()
     }
 
     fn ids(&self) -> std::sync::MutexGuard<'_, Ids> {

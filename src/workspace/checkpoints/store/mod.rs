@@ -59,6 +59,11 @@ impl Store {
         self.root.join("objects").join(&hex[..2]).join(&hex[2..])
     }
 
+    /// Where the object waits until it is stored.
+    fn waiting(&self, id: Id) -> PathBuf {
+        self.root.join(intake::ASIDE).join(id.to_string())
+    }
+
     /// The folder for files that are on their way into the project.
     pub(crate) fn staging(&self) -> PathBuf {
         self.root.join(STAGING)

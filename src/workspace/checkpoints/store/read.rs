@@ -12,7 +12,7 @@ use crate::workspace::checkpoints::CheckpointError;
 const LONGEST_HEADER: u64 = 32;
 
 impl Store {
-    /// The object's content. Objects of another kind are unknown.
+    /// The object's content, also of one that waits in an intake. Objects of another kind are unknown.
     ///
     /// # Errors
     /// It is not there, it is damaged, or the system refused.
@@ -49,9 +49,13 @@ impl Store {
         Ok((len, start))
     }
 
-    /// The kind and the length of an object that lies by itself, and what gives its content.
+    /// The kind and the length of an object that lies by itself or waits, and what gives its content.
     fn open_loose(&self, id: Id) -> Result<Option<(Kind, usize, impl Read)>, CheckpointError> {
-        let file = match File::open(self.loose(id)) {
+        let opened = match File::open(self.loose(id)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => File::open(self.waiting(id)),
+            opened => opened,
+        };
+        let file = match opened {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(CheckpointError::while_doing("opening an object")(error)),

@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use super::kit::Project;
-use crate::workspace::checkpoints::{ChangedFile, Status};
+use super::kit::{Project, no_limit};
+use crate::bounded::memory::{Kind, Memory};
+use crate::workspace::checkpoints::{ChangedFile, CheckpointError, Mode, Status};
 use crate::workspace::diff::unified_diff;
 
 /// The two trees of an edit.
@@ -231,4 +232,51 @@ fn check_patch(folder: &std::path::Path, before: &str, after: &str) {
     assert!(patch.status.success(), "{said}\n{before:?}\n{after:?}\n{}", diff.text);
     let made = fs::read(folder.join("f")).unwrap_or_default();
     assert_eq!(String::from_utf8_lossy(&made), after, "{}", diff.text);
+}
+
+#[test]
+fn a_look_tells_what_snapshots_would_and_leaves_nothing_in_the_store() {
+    let mut project = Project::new();
+    project.write("same.txt", "1\n");
+    project.write("changed.txt", "1\n");
+    project.write(".gitignore", "ignored.txt\n");
+    let tree = project.tree();
+    project.write("changed.txt", "2\n");
+    project.write("below/new.txt", "3\n");
+    project.write("ignored.txt", "4\n");
+    let kept = project.checkpoints.keep_before(b"ignored.txt", Some((b"before\n", Mode::File))).unwrap();
+    project.touched.insert(b"ignored.txt");
+    let objects = project.stored();
+    let before = [kept];
+    for _ in 0..2 {
+        let touched = project.touched.clone();
+        let looked = project.checkpoints.compare((&tree, &before), &touched, &mut no_limit()).unwrap();
+        let told: Vec<(&str, Option<&str>)> =
+            looked.iter().map(|file| (&*file.path, file.base_content.as_deref())).collect();
+        let expected = [("below/new.txt", None), ("changed.txt", Some("1\n")), ("ignored.txt", Some("before\n"))];
+        assert_eq!(told, expected);
+        assert_eq!(project.stored(), objects, "nothing is written for a look");
+    }
+    let from = project.checkpoints.with_files_before(&tree, &before).unwrap();
+    let now = project.snapshot().tree;
+    assert!(project.stored() > objects);
+    let touched = project.touched.clone();
+    let looked = project.checkpoints.compare((&tree, &before), &touched, &mut no_limit()).unwrap();
+    assert_eq!(looked, project.changes(&from, &now), "as two snapshots tell it");
+}
+
+#[test]
+fn without_memory_there_is_no_list_and_nothing_is_lost() {
+    let mut project = Project::new();
+    project.write("a.txt", "1\n");
+    let tree = project.tree();
+    project.write("a.txt", "2\n");
+    let memory = Memory::new(1 << 20);
+    let mut held = memory.reserve(Kind::Export, 0).unwrap();
+    let touched = project.touched.clone();
+    let refused = project.checkpoints.compare((&tree, &[]), &touched, &mut held);
+    assert!(matches!(refused, Err(CheckpointError::Exhausted(_))), "{refused:?}");
+    assert_eq!(project.checkpoints.compare((&tree, &[]), &touched, &mut no_limit()).unwrap().len(), 1);
+    let now = project.snapshot().tree;
+    assert_eq!(project.changes(&tree, &now).len(), 1);
 }

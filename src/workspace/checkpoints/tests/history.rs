@@ -31,7 +31,7 @@ fn only_whole_ids_of_checkpoints_are_known() {
     }
     for tree in [unknown, "HEAD", &id] {
         assert!(matches!(project.checkpoints.restore(tree, tree, &project.touched), Err(CheckpointError::Unknown)));
-        assert!(matches!(project.checkpoints.changes(tree, tree), Ok(_) | Err(CheckpointError::Unknown)));
+        assert!(matches!(project.try_changes(tree, tree), Ok(_) | Err(CheckpointError::Unknown)));
         assert!(matches!(project.checkpoints.snapshot(&project.touched, &[tree]), Err(CheckpointError::Unknown)));
     }
     assert!(matches!(project.checkpoints.keep(unknown, &[], ""), Err(CheckpointError::Unknown)));

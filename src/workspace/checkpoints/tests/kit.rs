@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::workspace::checkpoints::{ChangedFile, Checkpoints, Restored, Snapshot, Touched};
+use crate::bounded::memory::{Kind, Memory, Reservation};
+use crate::workspace::checkpoints::{ChangedFile, CheckpointError, Checkpoints, Restored, Snapshot, Touched, parse};
 
 /// The name of the state folder.
 pub(super) const STATE: &str = ".state";
@@ -21,6 +22,11 @@ pub(super) struct Project {
     pub(super) folder: TempDir,
     pub(super) checkpoints: Checkpoints,
     pub(super) touched: Touched,
+}
+
+/// Memory without a limit.
+pub(super) fn no_limit() -> Reservation {
+    Memory::new(0).reserve(Kind::Export, 0).unwrap()
 }
 
 /// Everything in a folder: what it is, its permissions and its content.
@@ -99,7 +105,11 @@ impl Project {
     }
 
     pub(super) fn changes(&self, from: &str, to: &str) -> Vec<ChangedFile> {
-        self.checkpoints.changes(from, to).unwrap()
+        self.try_changes(from, to).unwrap()
+    }
+
+    pub(super) fn try_changes(&self, from: &str, to: &str) -> Result<Vec<ChangedFile>, CheckpointError> {
+        self.checkpoints.differing(parse(from)?, parse(to)?, &mut no_limit())
     }
 
     /// Opens the checkpoints as another process would.
@@ -115,6 +125,11 @@ impl Project {
     /// Runs git in the object store.
     pub(super) fn objects(&self, arguments: &[&str]) -> String {
         git(&self.at(STATE).join("checkpoints.git"), arguments)
+    }
+
+    /// How many objects the store has.
+    pub(super) fn stored(&self) -> usize {
+        self.checkpoints.store.loose_ids().unwrap().len()
     }
 
     /// All files of the project but for the state folder.

@@ -43,7 +43,7 @@ fn edits_of_the_same_size_right_after_each_other_are_found() {
         project.write("a", format!("{number:03}"));
         let tree = project.tree();
         assert_eq!(project.changes(&tree, &tree), []);
-        let blob = project.checkpoints.changes(&tree, "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+        let blob = project.try_changes(&tree, "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
         if number == 0 {
             // The empty tree is an object like others: there is none yet.
             assert!(blob.is_err());

@@ -2,7 +2,7 @@
 
 use switchboard::chat::ids::ConversationId;
 use switchboard::dialect::DecodeError;
-use switchboard::dialect::ag_ui::AgUi;
+use switchboard::dialect::ag_ui::{AgUi, OpenInterrupts};
 use switchboard::dialect::agent_chat::AgentChat;
 use switchboard::dialect::ai_sdk::{AiSdk, Query, Version};
 use switchboard::dialect::chat_message::ChatMessage;
@@ -22,7 +22,8 @@ pub fn native(input: &[u8]) {
 }
 
 pub fn ag_ui(input: &[u8]) {
-    let dialect = AgUi { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES };
+    let open_interrupts = OpenInterrupts::Error;
+    let dialect = AgUi { max_message_bytes: MESSAGE_BYTES, max_context_bytes: CONTEXT_BYTES, open_interrupts };
     let asker = dialect.decode_asker(input).map_err(checked);
     let asked = dialect.parse(input).map_err(checked);
     assert!(asker.is_ok() || asked.is_err(), "who asks cannot be told of what can be answered");
@@ -83,7 +84,7 @@ fn checked(error: DecodeError) -> DecodeError {
         DecodeError::Request(reason) => assert!(!reason.is_empty() && reason.len() < 1000, "{reason:?}"),
         DecodeError::NoSuchModel(model) => assert!(model.len() < 1000, "{} bytes of a model", model.len()),
         DecodeError::Mistakes(mistakes) => assert!(!mistakes.is_empty(), "a refusal without a reason"),
-        DecodeError::NoSuchAssistant | DecodeError::NotForYou => {}
+        DecodeError::NoSuchAssistant | DecodeError::NotForYou | DecodeError::NoSuchResponse => {}
         DecodeError::TooLarge { field, max_bytes } => assert!(!field.is_empty() && *max_bytes > 0),
     }
     error

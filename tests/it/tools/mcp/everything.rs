@@ -92,7 +92,7 @@ async fn a_model_calls_the_tools_of_a_program() {
     assert_eq!(variables["GREETING"], "hello");
     assert!(variables.get("CARGO_MANIFEST_DIR").is_none(), "our own environment stays with us: {variables}");
     let image = s.result_of("c6");
-    assert!(image.as_str().unwrap().contains("[an image, image/png, of about "), "{image}");
+    assert!(image.as_str().unwrap().contains("[an image, image/png, image.png: as follows]"), "{image}");
 }
 
 #[tokio::test]

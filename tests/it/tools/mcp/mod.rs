@@ -3,6 +3,7 @@
 mod everything;
 mod fake;
 mod hostile;
+mod newest;
 mod pins;
 mod settings;
 
@@ -14,7 +15,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard::agent::ports::pins::PinStore;
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::agent::ports::tools::{OfferedTool, Report, Reporter, ToolContext};
+use switchboard::agent::ports::tools::{KeepsFiles, OfferedTool, Report, Reporter, ToolContext};
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::tool::Progress;
@@ -151,6 +152,7 @@ async fn run(tool: &dyn Tool, args: &Map<String, Value>, progress: Reporter<'_>)
         completed: None,
         first_try: None,
         progress,
+        files: KeepsFiles::default(),
     };
     tool.call(args, &cx).await.map(|output| output.content).map_err(|error| error.to_string())
 }

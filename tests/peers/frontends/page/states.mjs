@@ -27,7 +27,7 @@ const texts = (page, selector) => page.locator(selector).evaluateAll((found) => 
 
 async function workflow(page) {
   await show(page, 'sb-preview', { preview: { kind: 'workflow_preview', preview_id: 'p7', description: 'Orders more.', workflow: samples.CHANGED_RULE, is_update: true, workflow_id: 'r' }, current: samples.RULE });
-  const nodes = await page.locator('.sb-node').evaluateAll((found) => found.map((node) => node.getAttribute('aria-label')));
+  const nodes = await page.locator('.sb-node').evaluateAll((found) => found.map((node) => node.querySelector('title').textContent));
   const seen = { title: await texts(page, 'h3'), nodes: nodes.sort(), ports: (await texts(page, '.sb-port')).sort(), changes: await texts(page, '.sb-sentences li'), asked: await page.evaluate(() => window.asked) };
   // By keyboard alone: into the drawing, to a step, on to the one below, its settings, larger, smaller.
   await page.locator('.sb-canvas').focus();

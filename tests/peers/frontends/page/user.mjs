@@ -18,7 +18,8 @@ async function open({ url = `${server}/`, ...options } = {}) {
   page.setDefaultTimeout(30_000);
   page.on("pageerror", (error) => wrong.push(`error: ${error}`));
   page.on("dialog", (dialog) => { wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
-  page.on("request", (request) => { if (!request.url().startsWith(new URL(url).origin)) wrong.push(`request: ${request.url()}`); });
+  // What begins with `blob:` is in the page itself.
+  page.on("request", (request) => { if (!request.url().replace(/^blob:/, "").startsWith(new URL(url).origin)) wrong.push(`request: ${request.url()}`); });
   await page.goto(url);
   return { page, wrong, close: () => browser.close() };
 }
@@ -39,7 +40,7 @@ export const user = (page) => ({
     element.localName === "sb-question" ? `? ${element.text}` : `! ${element.querySelector(".answer-body").innerText.replace(/\s+/g, " ").trim()}`))),
   /** Whether anything is wider than the screen. */
   overflows: () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth
-    || [...document.querySelectorAll("main *")].some((element) => element.checkVisibility() && !element.closest(".visually-hidden, pre, .sb-drawing, svg")
+    || [...document.querySelectorAll("main *")].some((element) => element.checkVisibility() && !element.closest(".visually-hidden, pre, .sb-drawing, .sb-scroll, svg")
       && element.getBoundingClientRect().right > innerWidth + 1)),
 });
 

@@ -29,6 +29,18 @@ const markdown = [
   '---\ntitle: <script>xss(1)</script>\n---', '[a]: <javascript:xss(1)>\n[a]', '<!-- --><script>xss(1)</script><!-- -->', '[[a](javascript:xss(1))](b)', '![[a](javascript:xss(1))](b)',
 ];
 
+// Formulas, footnotes, folds, and code in colours.
+const marks = [
+  '$\\href{javascript:xss(1)}{x}$', '$\\url{javascript:xss(1)}$', '$\\includegraphics{http://evil.test/a.png}$', '$\\includegraphics[alt=x]{javascript:xss(1)}$', '$\\htmlId{a}{x}$', '$\\htmlClass{sb-copy}{x}$',
+  '$\\htmlStyle{position:fixed;inset:0}{x}$', '$\\htmlData{act=copy}{x}$', '$\\class{a}{x}$ $\\style{color:red}{x}$ $\\id{b}{x}$', '$\\def\\a{\\a\\a}\\a$', '$\\text{<img src=x onerror=xss(1)>}$', '$$\n<script>xss(1)</script>\n$$',
+  '\\[<svg onload=xss(1)>\\]', '\\(<math><mtext></p><img src=x onerror=xss(1)>\\)', '$\\color{red;background:url(http://evil.test/c)}x$', '$\\colorbox{url(http://evil.test/c)}{x}$', '$\\rule{1000em}{1000em}$', '$\\unicode{x3c}script>$',
+  '<span data-math="block">\\href{javascript:xss(1)}{x}</span>', '<p data-note-of="a" onclick=xss(1)>x</p> <sup data-note="a">1</sup>', '[^"onclick="xss(1)]\n\n[^"onclick="xss(1)]: x', '[^<script>]\n\n[^<script>]: <script>xss(1)</script>',
+  '[^__proto__] [^constructor]\n\n[^__proto__]: [a](javascript:xss(1))', '<details open ontoggle=xss(1)><summary>a</summary>b</details>', '<details>\n<summary><img src=x onerror=xss(1)></summary>\n\n<script>xss(1)</script>\n\n</details>',
+  '<details>\n<summary></details><script>xss(1)</script></summary>\n</details>', '<details open>\n<details open>\n<iframe src=http://evil.test/></iframe>\n</details>', '~<script>~ ~"onclick="~', '```js\n</span><img src=x onerror=xss(1)>\n```',
+  '```html\n<script>xss(1)</script><style>@import "http://evil.test/x.css"</style>\n```', '```__proto__\nxss(1)\n```', '```constructor\nxss(1)\n```', '```../../worker\nxss(1)\n```', '```markdown\n[a](javascript:xss(1)) <img src=x onerror=xss(1)>\n```',
+  '```xml\n<!--><script>xss(1)</script>-->\n```', '```php\n<?php echo "<script>xss(1)</script>"; ?>\n```', '```js\n' + '`${'.repeat(40) + '\n```',
+];
+
 const html = [
   '<script>xss(1)</script>', '<SCRIPT SRC=http://evil.test/x.js></SCRIPT>', '<script\n>xss(1)</script\n>', '<script/x>xss(1)</script>', '<scr<script>ipt>xss(1)</scr</script>ipt>', '<<script>xss(1);//<</script>',
   '<script src=//evil.test/.j>', '<script type=module>import "http://evil.test/x.js"</script>', '<script src="data:text/javascript,xss(1)"></script>', '<noscript><p title="</noscript><img src=x onerror=xss(1)>">',
@@ -58,7 +70,7 @@ const plain = [
   '# a\n## b\nc\n***\nd', '<details>\n<summary>a</summary>\n\nb\n\n</details>\n\nc', '\uFEFF# a\n\nb', '[a]: http://good.test/ "b"\n\nx\n\n[a]\n\ny\n\n[c]\n\n[c]: http://good.test/c', 'a\n    b\n\n    c\n\td', '- [ ] a\n- [x] b\n  1. c\n     > d',
 ];
 
-export const VECTORS = [...new Set([...markdown, ...html, ...plain].map((text) => text.replaceAll('xss(1)', RUN)))];
+export const VECTORS = [...new Set([...markdown, ...marks, ...html, ...plain].map((text) => text.replaceAll('xss(1)', RUN)))];
 
 /** A few hostile texts for places that are no Markdown: every kind of breaking out, and names that objects have by themselves. */
 export const NAMES = [

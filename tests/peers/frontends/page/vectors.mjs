@@ -14,7 +14,11 @@ async function throughMarkdown({ vectors, size }) {
     document.body.append(place);
     return { vector, place, view: new MarkdownView(place) };
   });
-  if (size === 0) for (const { view, vector } of views) view.set(vector);
+  if (size === 0) {
+    for (const { view, vector } of views) view.set(vector);
+    // Formulas and colours come from a worker.
+    await new Promise((done) => setTimeout(done, 4_000));
+  }
   // All of them are written side by side, and each is drawn, half-written, with every frame.
   const longest = Math.max(...vectors.map((vector) => vector.length));
   for (let at = 0; size > 0 && at < longest; at += size) {
@@ -115,7 +119,9 @@ async function throughShell({ texts }) {
 /** What runs in the page for both: a look at every node, and every event that a handler might wait for. */
 function tools() {
   const TAGS = new Set(('A B BLOCKQUOTE BR CODE DEL DD DETAILS DIV DL DT EM H1 H2 H3 H4 H5 H6 HR I INS KBD LI MARK OL P PRE Q S SAMP SMALL SPAN STRONG SUB SUMMARY SUP TABLE TBODY TD TFOOT TH THEAD TR U UL VAR '
-    + 'BUTTON CAPTION LABEL SECTION TEXTAREA SB-GRAPH SB-TABLE SB-PREVIEW SB-APPROVAL SB-PAYLOAD svg defs marker g path rect circle text').split(' '));
+    + 'BUTTON CAPTION LABEL SECTION TEXTAREA SB-GRAPH SB-TABLE SB-PREVIEW SB-APPROVAL SB-PAYLOAD svg defs marker g path rect circle text title '
+    + 'math semantics mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle mpadded mphantom menclose msub msup msubsup munder mover munderover mmultiscripts mprescripts none mtable mtr mtd merror').split(' '));
+  const MATHML = /^(display|displaystyle|scriptlevel|mathvariant|stretchy|symmetric|fence|separator|form|[lr]space|largeop|movablelimits|accent|accentunder|linethickness|minsize|maxsize|depth|voffset|columnalign|rowspacing|columnspacing|notation|columnspan|rowspan)$/;
   const OURS = /^sb-[a-z-]+(-\d+)?(-(same|added|removed))?$/;
   const ATTRIBUTES = {
     href: (value) => /^(https?:\/\/|mailto:)/.test(value), class: (value) => value.split(' ').every((name) => OURS.test(name)), id: (value) => OURS.test(value), for: (value) => OURS.test(value),
@@ -124,12 +130,14 @@ function tools() {
     'marker-end': (value) => /^url\(#sb-arrow-\d+-(same|added|removed)\)$/.test(value), style: (value, node) => node.localName === 'svg' && /^width: [\d.]+px; height: [\d.]+px;$/.test(value),
   };
   const DRAWN = /^(d|x|y|cx|cy|r|rx|width|height|viewBox|refX|refY|markerWidth|markerHeight|markerUnits|orient|transform|text-anchor|aria-[a-z]+|data-(act|at|x|y|state|decision|layout))$/;
-  const ACT = { 'data-act': ['copy', 'more'], 'data-decision': ['accept', 'reject', 'approve'] };
+  const OWN = { 'data-math': /^(inline|block)$/ };
+  const ACT = { 'data-act': ['copy', 'more', 'note'], 'data-decision': ['accept', 'reject', 'approve'] };
   window.audit = (place, residue, of) => {
     for (const node of place.querySelectorAll('*')) {
       if (!TAGS.has(node.tagName)) residue.push(`${of.slice(0, 60)}: <${node.tagName}>`);
       for (const { name, value } of node.attributes) {
-        const isFine = ACT[name] ? ACT[name].includes(value) && node.localName === 'button' : DRAWN.test(name) || ATTRIBUTES[name]?.(value, node);
+        const isFine = ACT[name] ? ACT[name].includes(value) && node.localName === 'button' : DRAWN.test(name) || ATTRIBUTES[name]?.(value, node) || OWN[name]?.test(value)
+          || (MATHML.test(name) && node.namespaceURI.endsWith('MathML') && /^[\w .%#+-]*$/.test(value));
         if (!isFine) residue.push(`${of.slice(0, 60)}: <${node.tagName} ${name}=${value.slice(0, 60)}>`);
       }
     }

@@ -91,7 +91,7 @@ async function workflow(page, { asked }, act) {
   const preview = {
     calls: await act.calls(),
     title: await act.title('sb-preview'),
-    steps: await drawn.locator('.sb-node').evaluateAll((nodes) => nodes.map((node) => node.getAttribute('aria-label'))),
+    steps: await drawn.locator('.sb-node').evaluateAll((nodes) => nodes.map((node) => node.querySelector('title').textContent)),
     changes: await act.sentences('sb-preview'),
     isCompared: asked.includes(`GET /v1/agent/previews/${id}`),
     waiting: await page.locator('#waiting:visible').innerText(),
@@ -151,6 +151,8 @@ async function approval(page, act) {
   await act.choose('Research stream');
   await act.ask('Archive the stream Gene editing');
   const asking = act.last('sb-approval');
+  // What it is about is looked up.
+  await asking.getByText('Archive Gene editing?').waitFor();
   const seen = {
     calls: await act.calls(),
     title: await act.title('sb-approval'),
@@ -184,6 +186,18 @@ async function table(page, act) {
   return { ...preview, said: await act.said('sb-preview'), isTold: answer.includes('You said: "The header alone"'), isKept: !answer.includes('On hand') };
 }
 
+/** What was said before is found, and opens where the word stands. */
+async function search(page, act) {
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('warehouse');
+  await page.waitForFunction(() => document.querySelector('sb-search .found a'));
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => globalThis.CSS.highlights.get('found')?.size > 0);
+  await act.picture('search');
+  return { title: await page.locator('#title').innerText(), note: await page.locator('sb-search .found p').innerText() };
+}
+
 await tell(async () => {
   const { browser, page, wrong, asked } = await open();
   try {
@@ -195,6 +209,7 @@ await tell(async () => {
     seen.stop = await stop(page, act);
     seen.approval = await approval(page, act);
     seen.table = await table(page, act);
+    seen.search = await search(page, act);
     return { ...seen, wrong };
   } finally {
     await browser.close();

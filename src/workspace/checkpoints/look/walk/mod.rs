@@ -41,7 +41,7 @@ pub(crate) struct Told {
     pub(crate) unreadable: Vec<Vec<u8>>,
 }
 
-/// Looks at the project. New objects are in the store and on the disk afterwards.
+/// Looks at the project. New objects are in `intake` afterwards.
 ///
 /// `also` are paths that count although they may be ignored. A file that cannot be read stays as `last` has it.
 ///
@@ -50,17 +50,17 @@ pub(crate) struct Told {
 pub(crate) fn look(
     places: &Places,
     store: &Store,
+    intake: &Intake,
     repositories: &mut Repositories,
     also: &[&Names],
     last: Folder,
 ) -> Result<Seen, CheckpointError> {
     let root = places.open()?;
-    let intake = Intake::new(store);
     let outer = Outer::around(&places.root, repositories);
     let shared = Shared {
         places,
         store,
-        intake: &intake,
+        intake,
         repositories: Mutex::new(repositories),
         outer: outer.as_ref(),
         running: AtomicUsize::new(1),
@@ -78,7 +78,6 @@ pub(crate) fn look(
     let mut told = walk.told;
     told.too_large.sort_unstable();
     told.unreadable.sort_unstable();
-    intake.finish(store)?;
     Ok(Seen { folder, tree, told })
 }
 

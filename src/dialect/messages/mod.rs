@@ -1,0 +1,47 @@
+//! Anthropic's Messages as a dialect: `POST /v1/messages` (`docs/protocol/messages.md`). A profile is a model to these clients, a
+//! run a message, and what it says and does are the content blocks of that. Each request tells the whole conversation.
+//!
+//! **Invariant:** what is sent depends on the run's events and ids alone: who reads a run again reads the same bytes.
+//! **Invariant:** no event and no block has a type that the official clients do not know; the positions of blocks have no gaps, and
+//! one block ends before the next begins.
+//! **Invariant:** a call of a tool that this server runs is an `mcp_tool_use`, never one that a client would try to run.
+
+mod answer;
+mod block;
+mod blocks;
+mod encoder;
+mod history;
+mod message;
+mod models;
+mod request;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod wire;
+
+pub use message::{ErrorBody, MessageBody};
+pub use models::{ModelBody, ModelListBody};
+pub use request::Body;
+
+use super::DecodeError;
+
+/// The protocol, with the limits of its request fields.
+#[derive(Debug, Clone, Copy)]
+pub struct Messages {
+    /// The longest message that is to be answered, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// The longest result of a client's own tool, in bytes; 0 means no limit.
+    pub max_result_bytes: usize,
+    /// How much is taken of a conversation that the client tells, newest first, in bytes; 0 means no limit.
+    pub max_history_bytes: usize,
+}
+
+impl Messages {
+    /// About how many tokens a request has, one for four bytes of its texts.
+    ///
+    /// # Errors
+    /// The body's mistakes, in words for its sender.
+    pub fn estimate(body: &[u8]) -> Result<usize, DecodeError> {
+        request::estimate(body)
+    }
+}

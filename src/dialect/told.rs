@@ -1,0 +1,143 @@
+//! What clients tell of a conversation that they keep themselves, whatever the protocol: texts, calls of their own tools, and
+//! how much of them is taken.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::bounded::json::parse;
+use crate::chat::model::Effort;
+use crate::dialect::call_ids;
+use crate::dialect::given::{ClientMessage, Content, ToldCall, content};
+
+/// Which results at the end of a request are told with all else, since nobody here waits for them.
+#[derive(Clone, Copy)]
+pub(super) struct Unawaited<'a> {
+    /// Whether all of them are: whoever waited for them does not any more. Else those of calls that another server has made.
+    pub(super) all: bool,
+    /// Whether the profile of that name believes what its clients tell of their own tools.
+    pub(super) believes: &'a dyn Fn(&str) -> bool,
+}
+
+impl Unawaited<'_> {
+    /// Whether the result of the call that the client knows as `id` is one, in a request to `profile`.
+    pub(super) fn has(self, profile: Option<&str>, id: &str) -> bool {
+        (self.all || call_ids::read(id).is_none()) && profile.is_some_and(self.believes)
+    }
+}
+
+/// What is asked where a client tells results of calls that nobody here waits for: its model goes on behind them.
+pub(super) fn go_on() -> Content {
+    Content { text: "Go on.".to_owned(), files: Vec::new() }
+}
+
+/// What a file in a request counts at most, in bytes of text: a large picture has about 1,600 tokens.
+const FILE_BYTES: usize = 6400;
+
+/// About how many tokens these parts of a request have: one for four bytes, but for files.
+pub(super) fn tokens<'a>(parts: impl IntoIterator<Item = &'a RawValue>) -> usize {
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
+    let bytes = parts.into_iter().map(|part| {
+        let text = part.get();
+        let longer = text.split(|c| !is_base64(c)).map(|run| run.len().saturating_sub(FILE_BYTES));
+        text.len() - longer.sum::<usize>()
+    });
+    bytes.sum::<usize>().div_ceil(4)
+}
+
+#[derive(Deserialize)]
+struct Part {
+    r#type: String,
+    text: Option<String>,
+}
+
+/// A content that is text: a string, or parts of these kinds that are all text. `null` is an empty one.
+pub(super) fn words(raw: Option<&RawValue>, kinds: &[&str]) -> Option<String> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Some(String::new()) };
+    if let Ok(text) = parse::<String>(raw.get()) {
+        return Some(text);
+    }
+    let all: Vec<Part> = parse(raw.get()).ok()?;
+    let is_text = |part: &Part| kinds.contains(&part.r#type.as_str()) && part.text.is_some();
+    all.iter().all(is_text).then(|| joined(all, kinds))
+}
+
+/// The text in a content, whatever else there is; `None` where it is none at all.
+pub(super) fn text_in(raw: Option<&RawValue>, kinds: &[&str]) -> Option<String> {
+    words(raw, kinds).or_else(|| Some(joined(parse(raw?.get()).ok()?, kinds)))
+}
+
+/// What is said in `raw`, without what cannot be read.
+pub(super) fn content_in(raw: Option<&RawValue>, text_kinds: &[&str]) -> Content {
+    content(raw, text_kinds).unwrap_or_else(|_| {
+        let text = text_in(raw, text_kinds).unwrap_or_default();
+        Content { text, files: Vec::new() }
+    })
+}
+
+fn joined(parts: Vec<Part>, kinds: &[&str]) -> String {
+    let texts = parts.into_iter().filter(|part| kinds.contains(&part.r#type.as_str())).filter_map(|part| part.text);
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The newest messages whose words have at most `max_bytes` together; 0 means all. Calls are bounded where it is known which of
+/// them count.
+pub(super) fn bounded(mut earlier: Vec<ClientMessage>, max_bytes: usize) -> Vec<ClientMessage> {
+    let mut bytes = 0_usize;
+    let fitting = earlier.iter().rev().take_while(|message| {
+        let words = if matches!(message, ClientMessage::Calls(_)) { 0 } else { message.bytes() };
+        bytes = bytes.saturating_add(words);
+        max_bytes == 0 || bytes <= max_bytes
+    });
+    let fitting = fitting.count();
+    earlier.split_off(earlier.len() - fitting)
+}
+
+/// The calls of one turn of a model while a client's messages are read. Which of them count is decided where the profile and
+/// its tools are known.
+#[derive(Default)]
+pub(super) struct ToldTurn(Vec<Open>);
+
+struct Open {
+    id: String,
+    tool: String,
+    arguments: String,
+    result: Option<(Content, bool)>,
+}
+
+impl ToldTurn {
+    /// A call of the turn.
+    pub(super) fn call(&mut self, id: String, tool: String, arguments: String) {
+        self.0.push(Open { id, tool, arguments, result: None });
+    }
+
+    /// The result of a call of the turn; one of any other call is left out.
+    pub(super) fn result(&mut self, id: &str, content: Content, is_error: bool) {
+        if let Some(open) = self.0.iter_mut().find(|open| open.id == id && open.result.is_none()) {
+            open.result = Some((content, is_error));
+        }
+    }
+
+    /// Whether a call has its result already: a call behind it is one of the next turn.
+    pub(super) fn has_result(&self) -> bool {
+        self.0.iter().any(|open| open.result.is_some())
+    }
+
+    /// The end of the turn: its calls that have results, in order. The others are left out.
+    pub(super) fn end(&mut self) -> Option<ClientMessage> {
+        let calls = std::mem::take(&mut self.0).into_iter().filter_map(|Open { id: _, tool, arguments, result }| {
+            let (Content { text: result, files }, is_error) = result?;
+            Some(ToldCall { tool, arguments, result, files, is_error })
+        });
+        let calls: Vec<ToldCall> = calls.collect();
+        (!calls.is_empty()).then_some(ClientMessage::Calls(calls))
+    }
+}
+
+/// How much a model is to think, by the names that OpenAI's clients have for it. What has no name here is no wish.
+pub(super) fn effort(name: &str) -> Option<Effort> {
+    match name {
+        "minimal" => Some(Effort::Low),
+        "xhigh" => Some(Effort::Max),
+        name => Effort::parse(name),
+    }
+}

@@ -1,0 +1,150 @@
+//! Amazon Bedrock's Converse stream: <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>,
+//! its keys: <https://docs.aws.amazon.com/bedrock/latest/userguide/api-keys.html>.
+//!
+//! **Invariant:** the key is a bearer token in a header; nothing is signed, and no other credentials are looked for.
+
+mod block;
+mod documents;
+mod event;
+mod fold;
+mod frames;
+mod model;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use serde::Deserialize;
+
+use self::fold::Fold;
+use self::frames::EventStream as Frames;
+use super::Setup;
+use super::answer;
+use super::http::{self, ConnectError, Endpoint};
+use super::recorded;
+use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
+use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
+use crate::chat::message::ModelOrigin;
+use crate::llm::files::{ALL, IMAGES, Known, READS, SEES, Sight};
+
+/// What its models can be given (docs.aws.amazon.com, Supported models and model features; 24 November 2026).
+const SIGHT: Sight = Sight {
+    models: &[
+        Known { name: "anthropic.claude-v2", input: READS },
+        Known { name: "anthropic.claude-instant", input: READS },
+        Known { name: "anthropic.claude-3-5-haiku", input: READS },
+        Known { name: "anthropic.claude", input: ALL },
+        Known { name: "amazon.nova-micro", input: READS },
+        Known { name: "amazon.nova", input: ALL },
+        Known { name: "llama3-2-11b", input: SEES },
+        Known { name: "llama3-2-90b", input: SEES },
+        Known { name: "llama4", input: SEES },
+        Known { name: "pixtral", input: SEES },
+    ],
+    images: IMAGES,
+    image_bytes: 3_750_000,
+    image_side: 8000,
+    pdf_bytes: 4_500_000,
+};
+
+/// The address in the region that is asked where none is set.
+const BASE_URL: &str = "https://bedrock-runtime.us-east-1.amazonaws.com";
+
+/// Everything but the characters that no address encodes (RFC 3986, unreserved).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The vendor as the table has it.
+pub(super) const FACTS: Facts = Facts {
+    name: "bedrock",
+    telemetry_name: "aws.bedrock",
+    needs_key: true,
+    usual_key: Some("AWS_BEARER_TOKEN_BEDROCK"),
+    is_spoken_by_others: false,
+    sight: &SIGHT,
+    model_prefix: "",
+    base_url: BASE_URL,
+    model: "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    kinds: &[KindFacts { name: "bedrock", needs_key: true, usual: Usual::Vendor }],
+    defaults: vendor::defaults::<Config>,
+    read: vendor::read::<Config>,
+    wires: &[Wire { name: "bedrock", recorded: |pieces| recorded::read(pieces, reader()) }],
+};
+
+/// What `[llm.bedrock]` has besides.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    /// The region of AWS that is asked, where `base_url` is not set; empty is as `base_url` says.
+    region: String,
+}
+
+impl Own for Config {
+    fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
+        Ok(Arc::new(Bedrock::new(setup, common, self)?))
+    }
+}
+
+/// Bedrock, or a proxy before it.
+struct Bedrock {
+    origin: Arc<ModelOrigin>,
+    endpoint: Endpoint,
+}
+
+impl Bedrock {
+    /// The provider of one model.
+    fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
+        let Setup { section, origin, net } = setup;
+        // Nothing is sent while the model thinks without telling, nor while it writes arguments of calls.
+        let patience = net.patience.with_silence();
+        let url = url(section, common, own, &origin.model)?;
+        let endpoint =
+            Endpoint::new(net, url, "application/vnd.amazon.eventstream", HeaderMap::new()).with_patience(patience);
+        let endpoint = endpoint.with_key(section, AUTHORIZATION, "Bearer ", &common.api_key)?;
+        Ok(Self { origin, endpoint })
+    }
+}
+
+#[async_trait]
+impl LlmProvider for Bedrock {
+    async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
+        let body = wire::Request::new(&request, &self.origin);
+        if body.lacks_temperature(&request) {
+            tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
+        }
+        let opened = self.endpoint.post(&body).await?;
+        Ok(answer::stream(&self.origin, opened, reader()))
+    }
+}
+
+/// Where the model called `model` is asked. Its name may be an ARN, with colons and slashes: it is one segment, encoded once.
+fn url(section: &str, common: &Common, own: &Config, model: &str) -> Result<Url, ConnectError> {
+    let region = own.region.trim();
+    if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        let reason = "must be the name of a region, such as eu-central-1";
+        return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
+    }
+    let of_region = format!("https://bedrock-runtime.{region}.amazonaws.com");
+    let base = match common.base_url.trim().trim_end_matches('/') {
+        set if region.is_empty() || set == of_region => set,
+        BASE_URL => &of_region,
+        _ => {
+            let reason = "is another one than that of base_url: set one of them";
+            return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
+        }
+    };
+    let mut url = http::join(section, base, &["model"])?;
+    // An encoded character is not encoded again here, as it would be as a segment.
+    let path = format!("{}/{}/converse-stream", url.path(), utf8_percent_encode(model, SEGMENT));
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// What reads the bytes of an answer.
+fn reader() -> (Frames, impl answer::Fold) {
+    (Frames::default(), Fold::default())
+}

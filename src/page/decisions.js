@@ -1,0 +1,76 @@
+// What the user decides in the open conversation: calls and previews that wait, plans that are dropped, actions of the application.
+
+import { undecided } from "./decision.js";
+import { announce } from "./dom.js";
+import { explained, inWords } from "./errors.js";
+import { t } from "./texts.js";
+
+/** Listens to a thread. */
+export class Decisions {
+  #client; #composer; #banner; #chat;
+
+  /** @param {{chat: {isIdle: () => boolean, opening: () => number, manner: (rest: object) => object, follow: (run: any, options: object) => Promise<void>,
+   *   newAnswer: () => HTMLElement, send: (text: string) => boolean, changed: (what: object) => void}}} parts What the conversation does. */
+  constructor({ client, thread, composer, banner, chat }) {
+    this.#client = client;
+    this.#composer = composer;
+    this.#banner = banner;
+    this.#chat = chat;
+    thread.addEventListener("decide", (event) => this.#decide(event));
+    thread.addEventListener("drop-plan", (event) => this.#dropPlan(event.target, event.detail));
+    thread.addEventListener("client-action", (event) => this.#act(event.detail));
+  }
+
+  async #decide({ target, detail: { decision, comment, digest } }) {
+    const opening = this.#chat.opening();
+    Object.assign(target, { state: "deciding", message: "" });
+    try {
+      if (target.localName === "sb-preview") {
+        await this.#client.decidePreview(target.preview.preview_id, { decision, comment });
+      } else {
+        if (!this.#chat.isIdle()) throw new Error(t("An answer is being written; stop it, or wait."));
+        await this.#decideCall(target, { decision, comment, digest: digest ?? target.approval.digest });
+      }
+      target.state = decision === "reject" ? "rejected" : "accepted";
+      if (opening !== this.#chat.opening()) return;
+      announce(decision === "reject" ? t("Rejected.") : t("Accepted."));
+      this.#chat.changed({ isNew: true });
+    } catch (error) {
+      if (error.code === "preview_stale") target.stale = error.current;
+      Object.assign(target, undecided(error));
+      if (opening === this.#chat.opening()) announce(t("The decision was not taken: {0}", inWords(error.code, error.message)));
+    }
+  }
+
+  /** A call that was decided goes on as a run; where none begins, nothing of it stays in the thread. */
+  async #decideCall(target, decided) {
+    const run = this.#client.decideApproval(target.approval.approval_id, this.#chat.manner({ ...decided, context: this.#composer.context }));
+    const answer = this.#chat.newAnswer();
+    const following = this.#chat.follow(run, { answer });
+    await run.started.catch(async (error) => {
+      await following;
+      answer.closest("article")?.remove();
+      throw error;
+    });
+    if (run.document) target.message = t("Your decision is kept.");
+  }
+
+  /** A plan that waits is not carried out any more; perhaps another one is made instead. */
+  async #dropPlan(element, { id, say }) {
+    try {
+      await this.#client.dropPlan(id);
+    } catch (error) {
+      this.#banner.tell(t("The plan was not dropped: {0}", explained(error)));
+      return;
+    }
+    element.drop();
+    for (const asking of document.querySelectorAll("sb-approval")) if (asking.approval?.origin?.plan_id === id) asking.state = "rejected";
+    if (say) this.#chat.send(say);
+  }
+
+  /** The screen that this action belongs to is not here, unless somebody has built the page into one. */
+  #act(action) {
+    const handled = !document.dispatchEvent(new CustomEvent("switchboard-action", { detail: action, cancelable: true }));
+    if (!handled) this.#banner.tell(t("“{0}” is something that the application does; this page cannot.", action.label));
+  }
+}

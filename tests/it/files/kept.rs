@@ -1,0 +1,186 @@
+//! Files are kept for their users alone, and as what their bytes say.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{get, pixel, playing, problem, upload, uploaded};
+use crate::support::app::TestApp;
+use crate::support::model::says;
+
+#[tokio::test]
+async fn a_file_is_kept_read_listed_and_deleted() {
+    let app = TestApp::demo().await;
+    let kept = uploaded(&app, "chart%20%22a%22.png", pixel()).await;
+    let id = kept["id"].as_str().unwrap();
+    let expected = json!([r#"chart "a".png"#, "image/png", pixel().len(), format!("/v1/agent/files/{id}/content")]);
+    assert_eq!(json!([kept["name"], kept["media_type"], kept["bytes"], kept["url"]]), expected);
+    let content = get(&app, &app.token, kept["url"].as_str().unwrap()).await;
+    let header = |name: &str| content.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "image/png");
+    assert_eq!(header("content-disposition"), "attachment; filename*=UTF-8''chart%20%22a%22%2Epng");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    assert_eq!(header("content-security-policy"), "sandbox; default-src 'none'");
+    assert!(header("cache-control").starts_with("private"));
+    assert_eq!(content.bytes().await.unwrap(), pixel());
+
+    let again = uploaded(&app, "other.png", pixel()).await;
+    assert_eq!((&again["id"], &again["name"]), (&kept["id"], &json!("other.png")), "the same bytes are kept once");
+    let text = uploaded(&app, "notes.md", "# Größe").await;
+    assert_eq!(text["media_type"], "text/markdown");
+    let list: Value = get(&app, &app.token, "/v1/agent/files?limit=1").await.json().await.unwrap();
+    assert_eq!(list["items"][0]["id"], text["id"]);
+    let next = format!("/v1/agent/files?limit=1&after={}", list["next_cursor"].as_str().unwrap());
+    let list: Value = get(&app, &app.token, &next).await.json().await.unwrap();
+    assert_eq!(list["items"][0]["id"], kept["id"]);
+
+    let delete = async || {
+        app.http.delete(app.url(&format!("/v1/agent/files/{id}"))).bearer_auth(&app.token).send().await.unwrap()
+    };
+    assert_eq!(delete().await.status(), 204);
+    assert_eq!(problem(delete().await).await, (404, "not_found".to_owned()));
+    let gone = get(&app, &app.token, kept["url"].as_str().unwrap()).await;
+    assert_eq!(problem(gone).await, (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_file_is_its_users_alone() {
+    let s = playing("gpt-4o", [says("Nothing.")]).await;
+    let app = &s.app;
+    let kept = uploaded(app, "a.png", pixel()).await;
+    let (id, url) = (kept["id"].as_str().unwrap(), kept["url"].as_str().unwrap());
+    for (user, tenant) in [("bob", None), (crate::support::app::ADA, Some("other"))] {
+        let token = app.token_of(user, tenant, &["USER"]);
+        for path in [format!("/v1/agent/files/{id}"), url.to_owned()] {
+            assert_eq!(problem(get(app, &token, &path).await).await, (404, "not_found".to_owned()), "{user} {path}");
+        }
+        let delete = app.http.delete(app.url(&format!("/v1/agent/files/{id}"))).bearer_auth(&token).send();
+        assert_eq!(problem(delete.await.unwrap()).await, (404, "not_found".to_owned()));
+        let list: Value = get(app, &token, "/v1/agent/files").await.json().await.unwrap();
+        assert_eq!(list["items"], json!([]));
+        let body = json!({"message": "What is it?", "context_type": "workflow", "attachments": [{"id": id}]});
+        assert_eq!(problem(app.post_as(&token, &body).await).await, (404, "not_found".to_owned()));
+        let theirs: Value = upload(app, &token, "a.png", pixel()).await.json().await.unwrap();
+        assert_ne!(theirs["id"], kept["id"], "the same bytes are kept apart");
+    }
+    assert!(s.model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_file_that_is_taken_is_refused() {
+    let app = TestApp::start(&[("FILES__MAX_BYTES", "100000"), ("FILES__USER_BYTES", "150000")]).await;
+    let text = |bytes: usize| "x".repeat(bytes).into_bytes();
+    let unsupported = (415, "file_unsupported".to_owned());
+    let rows: [(&str, Vec<u8>, (u16, String)); 8] = [
+        ("a.png", b"MZ\x90\0\x03\0\0\0\x04\0\0\0\xff\xff\0\0\xb8".to_vec(), unsupported.clone()),
+        ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>".to_vec(), unsupported.clone()),
+        ("a.txt", b"\n <!DOCTYPE html><script>1</script>".to_vec(), unsupported.clone()),
+        ("a.png", pixel()[..20].to_vec(), unsupported.clone()),
+        ("a.txt", b"abc\xff\xfe".to_vec(), unsupported),
+        ("a.txt", Vec::new(), (400, "invalid_request".to_owned())),
+        ("a.txt", text(100_001), (413, "field_too_large".to_owned())),
+        ("a.txt", text(100_000), (0, String::new())),
+    ];
+    for (name, bytes, expected) in rows {
+        let response = upload(&app, &app.token, name, bytes).await;
+        match expected {
+            (0, _) => assert_eq!(response.status(), 201),
+            expected => assert_eq!(problem(response).await, expected, "{name}"),
+        }
+    }
+    let more = upload(&app, &app.token, "b.txt", text(60_000)).await;
+    assert_eq!(problem(more).await, (507, "storage_quota_exceeded".to_owned()));
+    let list: Value = get(&app, &app.token, "/v1/agent/files").await.json().await.unwrap();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1, "nothing else is listed: {list}");
+}
+
+#[tokio::test]
+async fn an_upload_that_stops_half_way_leaves_nothing() {
+    let app = TestApp::demo().await;
+    let pieces = futures::stream::iter([Ok("x".repeat(70_000)), Err(std::io::Error::other("the line broke"))]);
+    let body = reqwest::Body::wrap_stream(pieces);
+    let sent = app.http.post(app.url("/v1/agent/files?name=a.txt")).bearer_auth(&app.token).body(body).send().await;
+    assert!(sent.is_err_and(|error| !error.is_timeout()));
+    let list: Value = get(&app, &app.token, "/v1/agent/files").await.json().await.unwrap();
+    assert_eq!(list["items"], json!([]));
+}
+
+#[tokio::test]
+async fn without_a_place_for_them_files_are_refused_in_words() {
+    let app = TestApp::start(&[("FILES__URL", "off")]).await;
+    assert_eq!(problem(upload(&app, &app.token, "a.png", pixel()).await).await, (503, "files_off".to_owned()));
+    let body = json!({"message": "?", "context_type": "workflow", "attachments": [{"data": super::PIXEL}]});
+    assert_eq!(problem(app.post(&body).await).await, (503, "files_off".to_owned()));
+}
+
+mod removed {
+    use bytes::Bytes;
+    use futures::{StreamExt, stream};
+    use switchboard::agent::ports::clock::SystemClock;
+    use switchboard::agent::ports::files::{Files, Incoming};
+    use switchboard::bounded::memory::Memory;
+    use switchboard::chat::caller::Owner;
+    use switchboard::files::{FileStore, FilesConfig};
+    use switchboard::store::{self, StoreConfig};
+
+    use super::*;
+
+    fn files_below(folder: &std::path::Path) -> usize {
+        let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+        let count = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+            true => files_below(&entry.path()),
+            false => 1,
+        };
+        entries.map(|entry| count(entry.unwrap())).sum()
+    }
+
+    #[tokio::test]
+    async fn bytes_go_with_their_row_whoever_dies_in_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("s.db").display());
+        let config = StoreConfig { url: url.clone(), ..StoreConfig::default() };
+        let rows = store::open(&config, Arc::new(SystemClock), Arc::default()).await.unwrap();
+        let files = FileStore::open(&FilesConfig::default(), &url, rows.clone(), Memory::new(0)).unwrap().unwrap();
+        let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
+        let keep = async |text: &'static str| {
+            let content = stream::iter([Ok(Bytes::from_static(text.as_bytes()))]).boxed();
+            let incoming = Incoming { name: Some("a.txt"), media_type: None, content };
+            files.keep(&owner, incoming).await.unwrap().file.id
+        };
+        let (one, two) = (keep("one").await, keep("two").await);
+        let place = folder.path().join("files");
+        assert_eq!(files_below(&place), 2);
+        // As a process leaves it that ends behind the row.
+        assert!(rows.delete_file(&owner, one).await.unwrap());
+        assert_eq!(files_below(&place), 2);
+        let removed = files.sweep(&[]).await;
+        assert_eq!((removed.as_slice(), files_below(&place)), (&[one][..], 1));
+        assert_eq!(files.sweep(&removed).await, [], "it is forgotten then");
+        assert_eq!(files.read(&owner, two).await.unwrap().unwrap(), "two");
+        assert_eq!(files.read(&owner, one).await.unwrap(), None);
+        rows.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_goes_with_the_last_conversation_that_needs_it() {
+    let data = tempfile::tempdir().unwrap();
+    let place = data.path().join("place");
+    let url = format!("file:{}", place.display());
+    let app = TestApp::start_in(data, &[("FILES__URL", &url)]).await;
+    let kept = uploaded(&app, "a.png", pixel()).await;
+    for conversation in ["a", "b"] {
+        let body = json!({"message": "Hello", "context_type": "workflow", "conversation_id": conversation,
+            "attachments": [{"id": kept["id"]}]});
+        app.chat(&body).await;
+    }
+    let delete = async |id: &str| {
+        let path = format!("/v1/agent/conversations/{id}");
+        assert_eq!(app.http.delete(app.url(&path)).bearer_auth(&app.token).send().await.unwrap().status(), 204);
+    };
+    delete("a").await;
+    let url = kept["url"].as_str().unwrap();
+    assert_eq!(get(&app, &app.token, url).await.status(), 200, "another one needs it");
+    delete("b").await;
+    assert_eq!(problem(get(&app, &app.token, url).await).await, (404, "not_found".to_owned()), "at once");
+}

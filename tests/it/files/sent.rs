@@ -1,0 +1,170 @@
+//! What models are sent of files: the picture itself, or a sentence about it, whatever wire the question came by.
+
+use serde_json::{Value, json};
+
+use super::{PIXEL, get, picture, pixel, playing, problem, uploaded};
+use crate::support::frames::data;
+use crate::support::model::{Scripted, says};
+
+const SEES: &str = "gpt-4o";
+const READS: &str = "gpt-3.5-turbo";
+
+/// The content of the newest message of the user, as the model got it.
+fn asked(s: &Scripted) -> Value {
+    s.last_asked().iter().rev().find(|message| message["role"] == "user").unwrap()["content"].clone()
+}
+
+/// A question with one picture, by each wire that takes one, and where it is sent.
+fn by_each_wire(id: &str) -> Vec<(&'static str, Value)> {
+    let url = format!("data:image/png;base64,{PIXEL}");
+    let chat = |part: Value| json!({"model": "workflow", "messages": [{"role": "user", "content": [{"type": "text", "text": "What?"}, part]}]});
+    let responses = |part: Value| json!({"model": "workflow", "input": [{"role": "user", "content": [{"type": "input_text", "text": "What?"}, part]}]});
+    let native = |file: Value| json!({"message": "What?", "context_type": "workflow", "attachments": [file]});
+    let ag_ui = |part: Value| {
+        json!({"threadId": "t", "runId": "r", "tools": [], "context": [], "state": {}, "forwardedProps": {},
+            "messages": [{"id": "m", "role": "user", "content": [{"type": "text", "text": "What?"}, part]}]})
+    };
+    vec![
+        ("/v1/agent/chat", native(json!({"id": id}))),
+        ("/v1/agent/chat", native(json!({"data": PIXEL, "name": "a.png", "media_type": "image/png"}))),
+        ("/v1/chat/completions", chat(json!({"type": "image_url", "image_url": {"url": url}}))),
+        ("/v1/chat/completions", chat(json!({"type": "file", "file": {"file_id": format!("file-{id}")}}))),
+        ("/v1/responses", responses(json!({"type": "input_image", "image_url": url}))),
+        ("/v1/responses", responses(json!({"type": "input_file", "file_id": id}))),
+        (
+            "/v1/messages",
+            json!({"model": "workflow", "max_tokens": 100, "messages": [{"role": "user", "content": [{"type": "text", "text": "What?"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]}]}),
+        ),
+        (
+            "/v1/ai-sdk/chat?context_type=workflow",
+            json!({"id": "c", "messages": [{"id": "m", "role": "user",
+            "parts": [{"type": "file", "mediaType": "image/png", "filename": "a.png", "url": url}, {"type": "text", "text": "What?"}]}]}),
+        ),
+        (
+            "/v1/ag-ui/workflow",
+            ag_ui(json!({"type": "image", "source": {"type": "data", "value": PIXEL, "mimeType": "image/png"}})),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_picture_reaches_the_model_by_every_wire() {
+    for nth in 0..by_each_wire("").len() {
+        let s = playing(SEES, [says("A pixel.")]).await;
+        let kept = uploaded(&s.app, "a.png", pixel()).await;
+        let (path, body) = by_each_wire(kept["id"].as_str().unwrap()).swap_remove(nth);
+        let response = s.app.http.post(s.app.url(path)).bearer_auth(&s.app.token).json(&body).send().await.unwrap();
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert_eq!(status, 200, "{path}: {text}");
+        assert!(text.contains("A pixel."), "{path}: {text}");
+        assert!(!text.contains(&PIXEL[..40]), "no stream has the bytes: {path}");
+        assert_eq!(asked(&s), json!([picture(), {"type": "text", "text": "What?"}]), "{path} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_see_reads_a_sentence_and_texts_are_read_by_all() {
+    let s = playing(READS, [says("I cannot see it.")]).await;
+    let (image, text) = (uploaded(&s.app, "a.png", pixel()).await, uploaded(&s.app, "t.csv", "a,b\n1,2").await);
+    let body = json!({"message": "What?", "context_type": "workflow", "conversation_id": "c",
+        "attachments": [{"id": image["id"]}, {"id": text["id"]}]});
+    s.app.chat(&body).await;
+    let sentence = format!("[image a.png, {} bytes: not shown, this model takes no images]", pixel().len());
+    let expected = format!("{sentence}\n\n[file t.csv]\na,b\n1,2\n[end of file t.csv]\n\nWhat?");
+    assert_eq!(asked(&s), json!(expected), "one text: servers of such models take no parts");
+}
+
+#[tokio::test]
+async fn a_conversation_shows_its_files_and_a_deleted_one_is_said_to_be_gone() {
+    let s = playing(SEES, [says("A pixel."), says("Gone.")]).await;
+    let kept = uploaded(&s.app, "a.png", pixel()).await;
+    let first =
+        json!({"message": "", "context_type": "workflow", "conversation_id": "c", "attachments": [{"id": kept["id"]}]});
+    let frames = s.app.chat(&first).await;
+    assert!(data(&frames, "message_complete").is_object());
+    assert_eq!(asked(&s), json!([picture()]), "a picture alone is a question");
+    let view: Value = get(&s.app, &s.app.token, "/v1/agent/conversations/c").await.json().await.unwrap();
+    let file = &view["messages"][0]["files"][0];
+    assert_eq!(
+        json!([file["id"], file["name"], file["media_type"], file["url"]]),
+        json!([kept["id"], "a.png", "image/png", kept["url"]])
+    );
+
+    let path = format!("/v1/agent/files/{}", kept["id"].as_str().unwrap());
+    s.app.http.delete(s.app.url(&path)).bearer_auth(&s.app.token).send().await.unwrap();
+    s.app.say("c", "And now?").await;
+    let history = json!(s.last_asked()).to_string();
+    let sentence = format!("[image a.png, {} bytes: not shown, it is not kept any more]", pixel().len());
+    assert!(history.contains(&sentence) && !history.contains("data:image"), "{history}");
+}
+
+#[tokio::test]
+async fn only_the_newest_files_of_a_long_history_are_sent_again() {
+    let turns = (0..3).map(|nth| says(&format!("{nth}.")));
+    let s = playing(SEES, turns).await;
+    let mut names = Vec::new();
+    for nth in 0..24 {
+        // Text behind the last block of a GIF: other bytes of the same picture.
+        let gif = format!("GIF89a\u{1}\0\u{1}\0\0\0\0;{nth}").into_bytes();
+        names.push(uploaded(&s.app, &format!("{nth}.gif"), gif).await["id"].clone());
+    }
+    for (at, ids) in names.chunks(12).enumerate() {
+        let attachments: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        let body = json!({"message": format!("Look {at}"), "context_type": "workflow", "conversation_id": "c", "attachments": attachments});
+        s.app.chat(&body).await;
+    }
+    let history = json!(s.last_asked()).to_string();
+    assert_eq!(history.matches("data:image/gif").count(), 20);
+    assert_eq!(history.matches("only the newest files are sent").count(), 4);
+}
+
+#[tokio::test]
+async fn a_client_that_tells_its_history_tells_its_pictures_too() {
+    let s = playing(SEES, [says("Yes.")]).await;
+    let part = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PIXEL}")}});
+    let body = json!({"model": "workflow", "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "What?"}, part]},
+        {"role": "assistant", "content": "A pixel."},
+        {"role": "user", "content": "Sure?"},
+    ]});
+    let response = crate::openai::post(&s, &[], &body).await;
+    assert_eq!(response.status(), 200);
+    let asked = s.last_asked();
+    let told = asked.iter().find(|message| message["role"] == "user").unwrap();
+    assert_eq!(told["content"], json!([picture(), {"type": "text", "text": "What?"}]));
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_a_mistake_of_the_request_and_nothing_begins() {
+    let s = playing(SEES, []).await;
+    let chat = |part: Value| {
+        let body = json!({"model": "workflow", "messages": [{"role": "user", "content": [part]}]});
+        let request = s.app.http.post(s.app.url("/v1/chat/completions")).bearer_auth(&s.app.token).json(&body);
+        async { request.send().await.unwrap() }
+    };
+    for url in [
+        "http://169.254.169.254/latest/meta-data",
+        "https://localhost/a.png",
+        "data:image/png,abc",
+        "data:image/png;base64,@",
+    ] {
+        let response = chat(json!({"type": "image_url", "image_url": {"url": url}})).await;
+        let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
+        assert_eq!((status.as_u16(), &body["error"]["param"]), (400, &json!("messages")), "{url}: {body}");
+    }
+    let response =
+        chat(json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,PHN2Zz48L3N2Zz4="}})).await;
+    assert_eq!(response.status(), 415);
+    let many: Vec<Value> = (0..21).map(|_| json!({"data": PIXEL})).collect();
+    let body = json!({"message": "?", "context_type": "workflow", "attachments": many});
+    assert_eq!(problem(s.app.post(&body).await).await, (400, "invalid_request".to_owned()));
+    let wrong =
+        [json!([{"id": "x"}]), json!([{"data": "@"}]), json!([{"id": "x", "data": PIXEL}]), json!({}), json!([7])];
+    for attachments in wrong {
+        let body = json!({"message": "?", "context_type": "workflow", "attachments": attachments});
+        assert_eq!(problem(s.app.post(&body).await).await, (400, "invalid_request".to_owned()), "{body}");
+    }
+    let list: Value = get(&s.app, &s.app.token, "/v1/agent/conversations").await.json().await.unwrap();
+    assert_eq!((list["items"].as_array().unwrap().len(), s.model.requests().len()), (0, 0));
+}

@@ -1,0 +1,111 @@
+//! Calls that become tasks: a client comes back for the result, here or at another replica.
+
+use serde_json::{Value, json};
+
+use super::approvals::approves;
+use super::{call, error, forms, post, request, result, result_as, tasks, text};
+use crate::approvals::World;
+use crate::openai::playing;
+use crate::support::app::TestApp;
+use crate::support::model::{calls, says, turn};
+use crate::support::tickets::writes;
+use crate::support::wait::eventually;
+
+fn ask(tool: &str) -> Value {
+    call(tool, json!({"message": "Close 7"}), tasks())
+}
+
+fn about(method: &str, task: &Value) -> Value {
+    request(method, json!({"taskId": task["taskId"]}), tasks())
+}
+
+async fn until(app: &TestApp, task: &Value, status: &str) -> Value {
+    eventually(status, async || {
+        let now = result(app, &about("tasks/get", task)).await;
+        (now["status"] == status).then_some(now)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_task_is_there_at_once_and_its_result_later_also_after_a_restart() {
+    let s = playing([says("Done.")]).await;
+    let task = result(&s.app, &ask("ask_workflow")).await;
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")), "{task}");
+    assert!(task["ttlMs"].is_null() && task["pollIntervalMs"].is_u64() && task["createdAt"].is_string());
+    let done = until(&s.app, &task, "completed").await;
+    assert_eq!(
+        (text(&done["result"]), &done["result"]["structuredContent"]["state"]),
+        ("Done.".to_owned(), &json!("completed"))
+    );
+    let bob = s.app.token_of("bob", None, &["USER"]);
+    let (status, error) = error(post(&s.app, &bob, "/mcp", &about("tasks/get", &task)).await).await;
+    assert_eq!((status, &error["code"]), (200, &json!(-32602)), "another user's");
+    let crate::support::model::Scripted { app, model: _model } = s;
+    let app = TestApp::start_in(app.stop().await, &[]).await;
+    let again = result_as(&app, &app.token, &about("tasks/get", &task)).await;
+    assert_eq!((&again["status"], text(&again["result"])), (&json!("completed"), "Done.".to_owned()));
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled() {
+    let s = playing([turn().text("Slowly").hangs()]).await;
+    let task = result(&s.app, &ask("ask_workflow")).await;
+    assert_eq!(result(&s.app, &about("tasks/get", &task)).await["status"], "working");
+    assert_eq!(result(&s.app, &about("tasks/cancel", &task)).await["resultType"], "complete");
+    until(&s.app, &task, "cancelled").await;
+}
+
+#[tokio::test]
+async fn a_task_asks_its_user_and_goes_on() {
+    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 7})), says("Closed.")]).await;
+    let task = result(&w.s.app, &ask("ask_tickets")).await;
+    let waits = until(&w.s.app, &task, "input_required").await;
+    let key = waits["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let mut update = about("tasks/update", &task);
+    update["params"]["inputResponses"] = json!({key: approves()});
+    let bob = w.s.app.token_of("bob", None, &["USER"]);
+    assert_eq!(error(post(&w.s.app, &bob, "/mcp", &update).await).await.1["code"], -32602);
+    assert_eq!(writes(&w.backend), [""; 0]);
+    assert_eq!(result(&w.s.app, &update).await["resultType"], "complete");
+    let done = until(&w.s.app, &task, "completed").await;
+    assert_eq!((text(&done["result"]), &done["taskId"]), ("Closed.".to_owned(), &task["taskId"]));
+    assert_eq!(writes(&w.backend).len(), 1);
+}
+
+/// The path of a task's conversation, by the native protocol.
+async fn conversation(w: &World, task: &Value) -> Value {
+    let (status, run) = w.get_as(&w.s.app.token, &format!("/v1/agent/runs/{}", task["taskId"].as_str().unwrap())).await;
+    assert_eq!(status, 200, "{run}");
+    run["conversation_id"].clone()
+}
+
+#[tokio::test]
+async fn a_task_tells_nothing_of_what_else_is_asked_in_its_conversation() {
+    let closing = calls("c1", "close_ticket", &json!({"id": 7}));
+    let w = World::playing([closing, says("Closed."), says("Something else.")]).await;
+    let task = result(&w.s.app, &ask("ask_tickets")).await;
+    until(&w.s.app, &task, "input_required").await;
+    let waiting = w.waiting(&w.s.app.token).await;
+    let [waits] = &waiting[..] else { panic!("one call waits") };
+    let decided = w.decide_as(&w.s.app.token, waits, &json!({"decision": "approve"})).await;
+    assert_eq!(decided.status(), 200);
+    decided.text().await.unwrap();
+    let arguments = json!({"message": "And now?", "conversation_id": conversation(&w, &task).await});
+    let other = result(&w.s.app, &call("ask_tickets", arguments, forms())).await;
+    assert_eq!(text(&other), "Something else.");
+    let done = until(&w.s.app, &task, "completed").await;
+    assert_eq!(text(&done["result"]), "Closed.");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_is_cancelled_and_its_call_turned_down() {
+    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 7})), says("Never said.")]).await;
+    let task = result(&w.s.app, &ask("ask_tickets")).await;
+    until(&w.s.app, &task, "input_required").await;
+    assert_eq!(result(&w.s.app, &about("tasks/cancel", &task)).await["resultType"], "complete");
+    let ended = until(&w.s.app, &task, "cancelled").await;
+    assert_eq!(ended["taskId"], task["taskId"]);
+    assert_eq!(w.waiting(&w.s.app.token).await.len(), 0);
+    assert_eq!((writes(&w.backend), w.s.model.requests().len()), (vec![], 1));
+}

@@ -1,0 +1,110 @@
+"""Programs that want an answer as a value of a type. Each step asks the profile `workflow`; at the end one line of JSON says
+what their clients have made of the answers."""
+
+import asyncio
+import json
+import os
+import sys
+from decimal import Decimal
+from typing import Literal, Optional
+
+from pydantic import BaseModel, Field
+
+URL = os.environ["SWITCHBOARD_URL"] + "/v1"
+TOKEN = os.environ["SWITCHBOARD_TOKEN"]
+MODEL = "workflow"
+QUESTION = "Plan a trip to Ulm"
+
+
+class Stop(BaseModel):
+    at: str
+    kind: Literal["sight", "food"]
+
+
+class Trip(BaseModel):
+    """A trip to one city."""
+
+    city: str = Field(min_length=1)
+    days: int = Field(ge=1)
+    stops: list[Stop]
+    note: Optional[str] = None
+
+
+class Priced(BaseModel):
+    price: Decimal
+
+
+def openai_client():
+    from openai import OpenAI
+
+    return OpenAI(base_url=URL, api_key=TOKEN, max_retries=0)
+
+
+def openai_parse():
+    done = openai_client().chat.completions.parse(
+        model=MODEL, messages=[{"role": "user", "content": QUESTION}], response_format=Trip
+    )
+    return done.choices[0].message.parsed
+
+
+def openai_stream():
+    with openai_client().chat.completions.stream(
+        model=MODEL, messages=[{"role": "user", "content": QUESTION}], response_format=Trip
+    ) as stream:
+        for _ in stream:
+            pass
+        return stream.get_final_completion().choices[0].message.parsed
+
+
+def langchain_model():
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model=MODEL, base_url=URL, api_key=TOKEN, max_retries=0, use_responses_api=False)
+
+
+def langchain(method):
+    return langchain_model().with_structured_output(Trip, method=method).invoke(QUESTION)
+
+
+def pydantic_ai(output):
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=URL, api_key=TOKEN))
+    agent = Agent(model, output_type=output(Trip), instructions="Answer as a trip.", retries=0)
+    return asyncio.run(agent.run(QUESTION)).output
+
+
+def of_pydantic_ai(name):
+    import pydantic_ai.output as forms
+
+    return pydantic_ai(getattr(forms, name))
+
+
+def decimal():
+    """A type whose pattern looks ahead."""
+    return langchain_model().with_structured_output(Priced, method="json_schema", strict=False).invoke(QUESTION)
+
+
+STEPS = {
+    "openai-parse": openai_parse,
+    "openai-stream": openai_stream,
+    "langchain-schema": lambda: langchain("json_schema"),
+    "langchain-object": lambda: langchain("json_mode"),
+    "langchain-call": lambda: langchain("function_calling"),
+    "pydantic-ai-schema": lambda: of_pydantic_ai("NativeOutput"),
+    "pydantic-ai-call": lambda: of_pydantic_ai("ToolOutput"),
+    "decimal": decimal,
+}
+
+
+
+def seen(step):
+    try:
+        return STEPS[step]().model_dump(mode="json")
+    except Exception as error:
+        return {"kind": type(error).__name__, "words": str(error)[:500]}
+
+
+print(json.dumps({step: seen(step) for step in sys.argv[1:]}))

@@ -1,0 +1,56 @@
+"""The official client of OpenAI's Responses for Python against a running Switchboard: responses.py STEP [MODEL]."""
+
+import json
+import os
+import sys
+
+from openai import NotFoundError, OpenAI
+
+client = OpenAI(
+    api_key=os.environ["SWITCHBOARD_TOKEN"], base_url=os.environ["SWITCHBOARD_URL"] + "/v1", max_retries=0
+)
+model = sys.argv[2] if len(sys.argv) > 2 else "workflow"
+
+
+def kinds(response):
+    return [item.type for item in response.output]
+
+
+def whole():
+    response = client.responses.create(model=model, input="Hi")
+    return {"text": response.output_text, "kinds": kinds(response), "status": response.status}
+
+
+def helper():
+    with client.responses.stream(model=model, input="Hi") as stream:
+        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        response = stream.get_final_response()
+    return {"text": text, "whole": response.output_text, "kinds": kinds(response)}
+
+
+def again():
+    begun = client.responses.create(model=model, input="Hi", background=True, stream=True)
+    seen = [event.sequence_number for event in begun]
+    response_id = begun.response.headers["x-run-id"]
+    with client.responses.stream(response_id=f"resp_{response_id}", starting_after=3) as stream:
+        rest = [event.sequence_number for event in stream]
+    return {"whole": seen == list(range(len(seen))), "rest": rest == seen[4:]}
+
+
+def gone():
+    first = client.responses.create(model=model, input="Hi", store=False)
+    try:
+        client.responses.retrieve(first.id)
+    except NotFoundError as error:
+        return {"status": error.status_code, "code": error.code}
+    raise AssertionError("it is there")
+
+
+def broken():
+    last = None
+    for event in client.responses.create(model=model, input="Hi", stream=True):
+        last = event
+    return {"type": last.type, "code": last.response.error.code}
+
+
+print(json.dumps(globals()[sys.argv[1]]()))
