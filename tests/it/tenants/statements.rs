@@ -144,8 +144,8 @@ fn owners_are_bound_by_their_scope_alone() {
         ("sql/audit.rs", 2),
         // Signals and their deliveries are the tenant's, and so is a directive for those who may decide it.
         ("sql/deliveries.rs", 3),
-        // Whether there is a tenant whose files are counted.
-        ("sql/files.rs", 1),
+        // Whether there is a tenant whose files are counted, and their turn.
+        ("sql/files.rs", 2),
         // Rows that are held and change together are a list, which has the owner of each.
         ("sql/directives/change.rs", 6),
         ("sql/directives/mod.rs", 5),
