@@ -24,6 +24,7 @@ pub fn waits(approval: &Approval, public_url: &str) -> Option<String> {
 
 pub use call::{AskArguments, CallRequest, InputReply, MARK, asked, decided, direct};
 pub use encoder::{Telling, Tool};
+pub use hearing::MadeFile;
 pub use message::{Client, Era, Id, Incoming, LEGACY, NEWEST, Refused, Request, RpcError, error, error_of, read};
 pub use names::{is_tool_name, of_profile};
 pub use results::{

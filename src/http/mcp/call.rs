@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use super::open::Name;
 use super::resource::base;
 use super::tools::{self, Found};
-use super::{Asker, Told};
+use super::{Asker, Told, made};
 use crate::agent::ports::conversations::Role;
 use crate::chat::approval::{Approval, Consent, Decision};
-use crate::chat::ids::{ApprovalId, ConversationId, RunId};
+use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::run::RunRecord;
 use crate::dialect::asked::{Asked, Shape};
 use crate::dialect::mcp::{
@@ -84,28 +84,30 @@ pub(super) async fn prepare(
         Tool::Profile | Tool::Own => Shape::Document,
     };
     let open = services.mcp.open.open(Name::new(&caller.owner, &id, headers));
-    let telling = Telling {
+    let mut telling = Telling {
         id,
         client,
         tool,
         public_url: services.dialects.public_url.clone(),
         base: base(services, headers).into(),
+        made: Vec::new(),
         open: Some(open),
     };
     if let Some(state) = call.state.as_deref() {
-        let conversation = waits((services, caller), &call, state).await?;
+        let record = waits((services, caller), &call, state).await?;
         let decisions: Vec<(ApprovalId, Decision)> =
             call.replies.into_iter().filter_map(|reply| Some((reply.approval, reply.decision?))).collect();
         if decisions.is_empty() {
             let words = "nothing was decided: the call still waits for its user";
             return Ok(Prepared::Refused(telling.refused(words)));
         }
+        telling.made = made::up_to((services, caller), &record).await?;
         let form = call.given.ok().and_then(|given| match given {
             Given::Ask(arguments) => arguments.form,
             Given::Own(_) => None,
         });
         let how = (tool == Tool::Own, form);
-        return Ok(begins(decided(conversation, decisions, how, telling.clone(), shape), telling));
+        return Ok(begins(decided(record.conversation, decisions, how, telling.clone(), shape), telling));
     }
     let Call { found: Found { context_type, .. }, name, given, .. } = call;
     Ok(match given {
@@ -127,7 +129,7 @@ fn begins(asked: Asked, telling: Telling) -> Prepared {
     Prepared::Begins(Box::new(asked), Box::new(telling))
 }
 
-/// The conversation in which this call waits for its user, as `state` names it.
+/// The run in which this call waits for its user, as `state` names it.
 ///
 /// # Errors
 /// Where it is another user's, another call's, or no such one.
@@ -135,7 +137,7 @@ async fn waits(
     (services, caller): Asker<'_>,
     Call { found, name, given, replies, .. }: &Call,
     state: &str,
-) -> Result<ConversationId, Told> {
+) -> Result<RunRecord, Told> {
     let refused = || Told::from(RpcError::Params("params.requestState is not that of this call".to_owned()));
     let run = RunId::parse(state).map_err(|_| refused())?;
     let record = services.runs.find(&caller.owner, run).await?.ok_or_else(refused)?;
@@ -165,7 +167,7 @@ async fn waits(
             return Err(refused());
         }
     }
-    Ok(record.conversation)
+    Ok(record)
 }
 
 /// Whether a user with some role has to let a call through.

@@ -5,6 +5,7 @@
 //! answered can be called off where it is.
 
 mod call;
+mod made;
 mod open;
 mod resource;
 mod tasks;

@@ -6,6 +6,7 @@ mod direct;
 mod hostile;
 mod identity;
 mod listing;
+mod made;
 mod peer;
 mod stdio;
 mod tasks;

@@ -15,11 +15,11 @@ fn ask(tool: &str) -> Value {
     call(tool, json!({"message": "Close 7"}), tasks())
 }
 
-fn about(method: &str, task: &Value) -> Value {
+pub fn about(method: &str, task: &Value) -> Value {
     request(method, json!({"taskId": task["taskId"]}), tasks())
 }
 
-async fn until(app: &TestApp, task: &Value, status: &str) -> Value {
+pub async fn until(app: &TestApp, task: &Value, status: &str) -> Value {
     eventually(status, async || {
         let now = result(app, &about("tasks/get", task)).await;
         (now["status"] == status).then_some(now)
