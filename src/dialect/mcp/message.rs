@@ -33,7 +33,8 @@ impl Id {
         self.0.get()
     }
 
-    fn read(raw: &RawValue) -> Option<Self> {
+    /// The id that `raw` is, if it is one.
+    pub fn read(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
         let is_text = text.starts_with('"');
         let is_whole = || text.bytes().enumerate().all(|(at, b)| b.is_ascii_digit() || (at == 0 && b == b'-'));

@@ -8,11 +8,12 @@ use std::ops::ControlFlow;
 use axum::http::{HeaderMap, header};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
-use super::open::Name;
+use super::open::{Name, Open};
 use super::resource::base;
 use super::tools::{self, Found};
-use super::{Asker, Told, made};
+use super::{Asker, Done, Told, made};
 use crate::agent::ports::conversations::Role;
 use crate::chat::approval::{Approval, Consent, Decision};
 use crate::chat::ids::{ApprovalId, RunId};
@@ -24,14 +25,6 @@ use crate::dialect::mcp::{
 use crate::http::Services;
 use crate::http::earlier::walk;
 use crate::http::problem::Problem;
-
-/// What a call comes to.
-pub(super) enum Prepared {
-    /// A run, told so.
-    Begins(Box<Asked>, Box<Telling>),
-    /// Nothing; the answer says why.
-    Refused(Vec<u8>),
-}
 
 /// A call as it was read.
 pub(super) struct Call {
@@ -76,14 +69,18 @@ pub(super) async fn prepare(
     call: Call,
     (id, client): (Id, Client),
     headers: &HeaderMap,
-) -> Result<Prepared, Told> {
+) -> Result<Done, Told> {
     let (tool, accepts_stream) = (call.found.tool, accepts_stream(headers));
     let shape = match tool {
         Tool::Profile if client.tasks => Shape::Record,
         Tool::Profile | Tool::Own if accepts_stream => Shape::Stream,
         Tool::Profile | Tool::Own => Shape::Document,
     };
-    let open = services.mcp.open.open(Name::new(&caller.owner, &id, headers));
+    // A task is there at once, and has a method of its own by which it ends.
+    let open = match shape {
+        Shape::Record => Open::never(),
+        Shape::Stream | Shape::Document => services.mcp.open.open(Name::new(&caller.owner, &id, headers)),
+    };
     let mut telling = Telling {
         id,
         client,
@@ -91,7 +88,7 @@ pub(super) async fn prepare(
         public_url: services.dialects.public_url.clone(),
         base: base(services, headers).into(),
         made: Vec::new(),
-        open: Some(open),
+        open: Some(open.run),
     };
     if let Some(state) = call.state.as_deref() {
         let record = waits((services, caller), &call, state).await?;
@@ -99,7 +96,7 @@ pub(super) async fn prepare(
             call.replies.into_iter().filter_map(|reply| Some((reply.approval, reply.decision?))).collect();
         if decisions.is_empty() {
             let words = "nothing was decided: the call still waits for its user";
-            return Ok(Prepared::Refused(telling.refused(words)));
+            return Ok(Done::Answer(telling.refused(words)));
         }
         telling.made = made::up_to((services, caller), &record).await?;
         let form = call.given.ok().and_then(|given| match given {
@@ -107,13 +104,17 @@ pub(super) async fn prepare(
             Given::Own(_) => None,
         });
         let how = (tool == Tool::Own, form);
-        return Ok(begins(decided(record.conversation, decisions, how, telling.clone(), shape), telling));
+        return Ok(begins(decided(record.conversation, decisions, how, telling.clone(), shape), telling, open.off));
     }
     let Call { found: Found { context_type, .. }, name, given, .. } = call;
     Ok(match given {
-        Ok(Given::Ask(arguments)) => begins(asked(context_type, arguments, telling.clone(), shape), telling),
-        Ok(Given::Own(arguments)) => begins(direct(context_type, (name, arguments), telling.clone(), shape), telling),
-        Err(words) => Prepared::Refused(telling.refused(&words)),
+        Ok(Given::Ask(arguments)) => {
+            begins(asked(context_type, arguments, telling.clone(), shape), telling, open.off)
+        }
+        Ok(Given::Own(arguments)) => {
+            begins(direct(context_type, (name, arguments), telling.clone(), shape), telling, open.off)
+        }
+        Err(words) => Done::Answer(telling.refused(&words)),
     })
 }
 
@@ -125,8 +126,8 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
             .any(|value| value.to_str().is_ok_and(|text| text.contains("text/event-stream") || text.contains("*/*")))
 }
 
-fn begins(asked: Asked, telling: Telling) -> Prepared {
-    Prepared::Begins(Box::new(asked), Box::new(telling))
+fn begins(asked: Asked, telling: Telling, off: CancellationToken) -> Done {
+    Done::Begins(Box::new((asked, telling, off)))
 }
 
 /// The run in which this call waits for its user, as `state` names it.

@@ -8,6 +8,7 @@ mod identity;
 mod listing;
 mod made;
 mod peer;
+mod sessions;
 mod stdio;
 mod tasks;
 
