@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::hearing::{Heard, Hearing, MadeFile};
-use super::message::{Client, Era, Id};
+use super::message::{Client, Era};
+use super::outline::Id;
 use super::results::{self, CallBody, ContentBody, InputRequiredBody, StructuredBody, TaskBody, Waiting};
 use crate::bounded::json::{NodeBudget, compact};
 use crate::chat::day::rfc3339;

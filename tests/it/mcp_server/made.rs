@@ -19,7 +19,7 @@ sources = ["peer"]
 "#;
 
 /// A server that draws without being asked twice, and sends only what somebody has let through.
-async fn drawing(turns: impl IntoIterator<Item = Script>) -> (Fake, Scripted) {
+pub async fn drawing(turns: impl IntoIterator<Item = Script>) -> (Fake, Scripted) {
     let tools = json!([tool("draw", "Draws.", true), tool("send", "Sends.", false)]);
     let fake = Fake::new(tools, |id, params| match params["name"] == "draw" {
         true => {
