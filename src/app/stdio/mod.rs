@@ -212,7 +212,9 @@ impl Message {
 }
 
 fn outline(text: &[u8]) -> Option<Outline<'_>> {
-    Outline::read(std::str::from_utf8(text).ok()?).ok()
+    let text = std::str::from_utf8(text).ok()?;
+    // A list would pass for the fields in their order.
+    Outline::read(text).ok().filter(|_| text.trim_start().starts_with('{'))
 }
 
 /// A value as a header can carry it.
