@@ -194,8 +194,7 @@ impl Message {
         let headers = match params.version() {
             None => Vec::new(),
             Some(version) => {
-                let all =
-                    [("mcp-protocol-version", Some(version)), ("mcp-method", Some(method)), ("mcp-name", named)];
+                let all = [("mcp-protocol-version", Some(version)), ("mcp-method", Some(method)), ("mcp-name", named)];
                 all.into_iter().filter_map(|(name, value)| Some((name, fit(value?)))).collect()
             }
         };

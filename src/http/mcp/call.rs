@@ -108,9 +108,7 @@ pub(super) async fn prepare(
     }
     let Call { found: Found { context_type, .. }, name, given, .. } = call;
     Ok(match given {
-        Ok(Given::Ask(arguments)) => {
-            begins(asked(context_type, arguments, telling.clone(), shape), telling, open.off)
-        }
+        Ok(Given::Ask(arguments)) => begins(asked(context_type, arguments, telling.clone(), shape), telling, open.off),
         Ok(Given::Own(arguments)) => {
             begins(direct(context_type, (name, arguments), telling.clone(), shape), telling, open.off)
         }

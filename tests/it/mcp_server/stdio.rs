@@ -116,7 +116,8 @@ async fn what_was_asked_before_the_end_of_input_is_answered() {
 #[tokio::test]
 async fn a_call_that_is_in_work_at_the_end_of_input_is_answered() {
     let gate = Arc::new(Notify::new());
-    let slowly = Answer::ok("text/event-stream", turn().text("One.").bytes()).gated(&gate, turn().finish("stop").bytes());
+    let slowly =
+        Answer::ok("text/event-stream", turn().text("One.").bytes()).gated(&gate, turn().finish("stop").bytes());
     let s = with(&[], &[], [slowly]).await;
     with_desktop(&s, async |desktop| {
         desktop.say(&call("ask_workflow", json!({"message": "First?"}), forms()).to_string()).await;
@@ -134,7 +135,9 @@ async fn what_names_no_request_is_answered_without_a_name_and_what_wants_no_answ
     with_desktop(&s, async |desktop| {
         desktop.say(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#).await;
         desktop.say(r#"{"jsonrpc":"2.0","method":"notifications/made-up"}"#).await;
-        for line in [r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "[]"] {
+        for line in
+            [r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "[]"]
+        {
             desktop.say(line).await;
             let refused = desktop.hears().await;
             assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)), "{line}");

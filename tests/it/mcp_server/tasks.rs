@@ -112,7 +112,8 @@ async fn a_task_that_waits_is_cancelled_and_its_call_turned_down() {
 
 #[tokio::test]
 async fn a_task_with_two_calls_that_wait_asks_for_both_and_goes_on_behind_both() {
-    let both = turn().call("c1", "close_ticket", &json!({"id": 7})).call("c2", "close_ticket", &json!({"id": 8})).done();
+    let both =
+        turn().call("c1", "close_ticket", &json!({"id": 7})).call("c2", "close_ticket", &json!({"id": 8})).done();
     let w = World::playing([both, says("Closed."), says("Closed.")]).await;
     let task = result(&w.s.app, &ask("ask_tickets")).await;
     let waits = until(&w.s.app, &task, "input_required").await;
