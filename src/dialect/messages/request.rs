@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::history::{self, Told};
-use super::{Messages, tools};
+use super::tools;
 use crate::bounded::json::{parse, parse_bytes};
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::ids::ConversationId;
@@ -18,7 +18,7 @@ use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::Question;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
 use crate::dialect::ignored::Ignored;
-use crate::dialect::told::{Unawaited, bounded, effort, go_on, text_in, tokens};
+use crate::dialect::told::{Limits, Unawaited, bounded, effort, fits, go_on, text_in, tokens};
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
 const FORMAT: &str = "output_config.format";
@@ -140,7 +140,7 @@ pub(super) struct Read {
 }
 
 /// The request in `body`. Results at its end that nobody waits for are told, where the profile believes them.
-pub(super) fn read(limits: &Messages, body: &[u8], results: Unawaited<'_>) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let (mut errors, mut ignored) = (Vec::new(), Ignored::default());
@@ -215,21 +215,14 @@ fn refused(reason: impl Into<String>) -> DecodeError {
     DecodeError::Fields(vec![FieldError { field: "messages", reason: reason.into() }])
 }
 
-fn fits(text: &str, max_bytes: usize) -> Result<(), DecodeError> {
-    match max_bytes != 0 && text.len() > max_bytes {
-        true => Err(DecodeError::TooLarge { field: "messages", max_bytes }),
-        false => Ok(()),
-    }
-}
-
 /// The question, with what was said before it, or the conversation that waits for its results.
 fn asked(
-    limits: &Messages,
+    limits: &Limits,
     mut earlier: Vec<ClientMessage>,
     mut texts: Vec<Content>,
     mut sent: Vec<ClientResult>,
 ) -> Result<(Ask, Vec<ClientMessage>, Option<ConversationId>), DecodeError> {
-    texts.iter().try_for_each(|said| fits(&said.text, limits.max_message_bytes))?;
+    texts.iter().try_for_each(|said| fits("messages", &said.text, limits.max_message_bytes))?;
     let Some(last) = sent.last_mut() else {
         // Without words there were results that nobody waits for.
         let Content { text, files } = texts.pop().unwrap_or_else(go_on);
@@ -245,8 +238,8 @@ fn asked(
         }
         last.content.push_str(&text);
     }
-    sent.iter().try_for_each(|result| fits(&result.content, limits.max_result_bytes))?;
-    let (results, conversation) = call_ids::answered(sent).map_err(refused)?;
+    sent.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
+    let (results, conversation) = call_ids::answered(sent, None).map_err(refused)?;
     Ok((Ask::Results(results), Vec::new(), Some(conversation)))
 }
 

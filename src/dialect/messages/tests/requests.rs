@@ -8,13 +8,13 @@ use crate::chat::tool::ToolChoice;
 use crate::dialect::DecodeError;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, ToldCall};
 use crate::dialect::messages::history::{self, Told};
-use crate::dialect::messages::{Messages, request};
-use crate::dialect::told::Unawaited;
+use crate::dialect::messages::request;
+use crate::dialect::told::{Limits, Unawaited};
 
 /// A profile that believes nothing.
 const AWAITED: Unawaited<'_> = Unawaited { all: false, believes: &|_| false };
 
-const DIALECT: Messages = Messages { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
+const LIMITS: Limits = Limits { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
 
 fn told(messages: &Value) -> Result<Told, String> {
     history::read(&serde_json::value::to_raw_value(messages).unwrap(), |_| false)
@@ -139,7 +139,7 @@ fn what_is_new_stands_behind_the_last_thing_that_the_assistant_said() {
 }
 
 fn asked(body: &Value) -> Result<request::Read, DecodeError> {
-    request::read(&DIALECT, body.to_string().as_bytes(), AWAITED)
+    request::read(&LIMITS, body.to_string().as_bytes(), AWAITED)
 }
 
 fn with(change: &Value) -> Value {
@@ -289,7 +289,7 @@ fn results_that_nobody_waits_for_are_told_where_the_profile_believes_them() {
     let theirs = body(user(json!([result("toolu_other"), {"type": "text", "text": "And?"}])));
     let told = |body: &Value, all: bool, believed: bool| {
         let results = Unawaited { all, believes: &|_| believed };
-        request::read(&DIALECT, body.to_string().as_bytes(), results)
+        request::read(&LIMITS, body.to_string().as_bytes(), results)
     };
     let rows = [
         (&ours, false, true, Some(None), "somebody may wait"),
