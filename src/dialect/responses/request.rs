@@ -246,7 +246,7 @@ fn asked(
                 |(call, Content { text: content, files })| ClientResult { call, content, files, is_error: false };
             let (results, of) = call_ids::answered(outputs.into_iter().map(told).collect()).map_err(refused)?;
             let conversation = if is_told { ConversationRef::Id(Some(of)) } else { conversation };
-            let first = question(Ask::Results(results));
+            let first = question(Ask::Results(results, None));
             let what = match then {
                 None => What::Answer(first),
                 Some(then) => What::Both(Box::new(first), Box::new(then)),
