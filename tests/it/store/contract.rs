@@ -353,8 +353,7 @@ impl Room {
         text: &str,
         bytes: usize,
     ) -> Result<RunStart, BeginError> {
-        let history = HistoryBound { bytes, by_summary: false };
-        let ask = Ask::message(text.to_owned());
+        let (history, ask) = (HistoryBound { bytes, by_summary: false }, Ask::message(text));
         let new = NewRun { id, history, ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
         Ok(running(store.begin_run(new).await?))
     }
