@@ -30,24 +30,36 @@ pub(super) fn read(id: &str) -> Option<(ConversationId, &str)> {
     Some((ConversationId::parse(conversation).ok()?, id)).filter(|(_, id)| !id.is_empty())
 }
 
-/// What came of calls that have such ids, as the protocols that send them tell it, in the calls' own ids; and the conversation
-/// that waits for it.
+/// What came of calls, as clients tell it, in the calls' own ids; and the conversation that waits for it: the one that is `named`,
+/// else the one in the ids.
 ///
 /// # Errors
 /// What the results must do.
-pub(super) fn answered(sent: Vec<ClientResult>) -> Result<(Vec<ClientResult>, ConversationId), &'static str> {
-    let mut of = None;
+pub(super) fn answered(
+    sent: Vec<ClientResult>,
+    named: Option<ConversationId>,
+) -> Result<(Vec<ClientResult>, ConversationId), String> {
+    let is_named = named.is_some();
+    let mut of = named;
     let mut results = Vec::with_capacity(sent.len());
     let mut seen = BTreeSet::new();
     for result in sent {
-        let (conversation, call) = read(&result.call).ok_or("must answer calls of this server")?;
-        if of.get_or_insert_with(|| conversation.clone()) != &conversation {
-            return Err("must answer calls of one answer");
+        let call = match is_named {
+            true => result.call.clone(),
+            false => {
+                let id = &result.call;
+                let (conversation, call) =
+                    read(id).ok_or_else(|| format!("must answer calls of this server, not {id}"))?;
+                if of.get_or_insert_with(|| conversation.clone()) != &conversation {
+                    return Err("must answer calls of one answer".to_owned());
+                }
+                call.to_owned()
+            }
+        };
+        if !seen.insert(call.clone()) {
+            return Err(format!("must answer {} once", result.call));
         }
-        if !seen.insert(call.to_owned()) {
-            return Err("must answer each call once");
-        }
-        results.push(ClientResult { call: call.to_owned(), ..result });
+        results.push(ClientResult { call, ..result });
     }
     Ok((results, of.ok_or("must answer a call")?))
 }

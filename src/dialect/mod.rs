@@ -33,7 +33,7 @@ pub mod responses;
 pub mod shown;
 pub mod smithy;
 mod state;
-mod told;
+pub mod told;
 mod waiting;
 
 use std::borrow::Cow;

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::bounded::json::parse;
 use crate::chat::model::Effort;
-use crate::dialect::call_ids;
 use crate::dialect::given::{ClientMessage, Content, ToldCall, content};
+use crate::dialect::{DecodeError, Settings, call_ids};
 
 /// Which results at the end of a request are told with all else, since nobody here waits for them.
 #[derive(Clone, Copy)]
@@ -42,6 +42,35 @@ pub(super) fn tokens<'a>(parts: impl IntoIterator<Item = &'a RawValue>) -> usize
         text.len() - longer.sum::<usize>()
     });
     bytes.sum::<usize>().div_ceil(4)
+}
+
+/// How much is taken of what clients tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest message that is to be answered, in bytes; 0 means no limit.
+    pub max_message_bytes: usize,
+    /// The longest result of a client's own tool, in bytes; 0 means no limit.
+    pub max_result_bytes: usize,
+    /// How much is taken of a conversation that the client tells, newest first, in bytes; 0 means no limit.
+    pub max_history_bytes: usize,
+}
+
+impl From<&Settings> for Limits {
+    fn from(settings: &Settings) -> Self {
+        let Settings { message_bytes, context_bytes, history_bytes, .. } = *settings;
+        Self { max_message_bytes: message_bytes, max_result_bytes: context_bytes, max_history_bytes: history_bytes }
+    }
+}
+
+/// Whether `text`, which stands in `field`, has at most `max_bytes`; 0 means no limit.
+///
+/// # Errors
+/// When it has more.
+pub(super) fn fits(field: &'static str, text: &str, max_bytes: usize) -> Result<(), DecodeError> {
+    match max_bytes != 0 && text.len() > max_bytes {
+        true => Err(DecodeError::TooLarge { field, max_bytes }),
+        false => Ok(()),
+    }
 }
 
 #[derive(Deserialize)]

@@ -432,6 +432,7 @@ fn cors(origins: &[String], has_cookie: bool) -> Option<CorsLayer> {
             request_id,
             request_id::NAME_OF_MESSAGES,
             HeaderName::from_static("x-run-id"),
+            HeaderName::from_static("mcp-session-id"),
             HeaderName::from_static("x-conversation-id"),
             HeaderName::from_static("x-resumable-stream-id"),
             HeaderName::from_static("server-timing"),

@@ -86,6 +86,8 @@ pub(crate) enum Unreadable {
     TooManyPieces { limit: usize },
     #[error("a frame of the answer {what}")]
     Frame { what: &'static str },
+    #[error("the answer is not an event stream: it does not begin with a frame")]
+    NoFrames,
     #[error("a line is not valid utf-8")]
     NotUtf8 { source: std::string::FromUtf8Error },
     #[error("the answer is not an event stream")]

@@ -15,6 +15,7 @@ mod ollama;
 mod openai;
 
 mod answer;
+mod anthropic;
 mod breaker;
 mod config;
 pub mod embeddings;

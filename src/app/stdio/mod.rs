@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** nothing but messages is ever written there; the log is on standard error.
 
+mod files;
 mod lines;
 
 use std::collections::HashMap;
@@ -16,8 +17,6 @@ use eventsource_stream::Eventsource;
 use futures::StreamExt;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -25,8 +24,8 @@ use tokio::time::{sleep, timeout};
 
 use self::lines::Line;
 use crate::bounded::client::{Reach, builder};
-use crate::bounded::json::parse;
 use crate::chat::causes::Causes;
+use crate::dialect::mcp::{Id, Outline};
 use crate::http::auth::DevTokens;
 
 /// Requests that are in work when there is no more input get 30 seconds: then whoever has started this program waits for its end.
@@ -42,6 +41,9 @@ const UNWRITTEN: usize = 16;
 const INTERNAL: i32 = -32603;
 const INVALID: i32 = -32600;
 
+/// The id in the answer to what has none that can be read.
+const NOBODY: &str = "null";
+
 /// Whose messages are carried.
 pub enum Bearer {
     /// The user of this token, until it ends.
@@ -53,7 +55,8 @@ pub enum Bearer {
 /// Carries messages to one server.
 struct Carrier {
     http: reqwest::Client,
-    url: String,
+    /// Where that is, without a path.
+    base: String,
     bearer: Bearer,
     output: mpsc::Sender<Vec<u8>>,
 }
@@ -69,32 +72,24 @@ enum CarryError {
     NoEvents,
 }
 
-/// What has to be known of a message to carry it.
-#[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    method: Option<String>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
+/// A message, and what has to be known of it to carry it.
+struct Message {
+    line: Vec<u8>,
+    wants: Wants,
+    /// The headers that repeat what it says.
+    headers: Vec<(&'static str, String)>,
+    /// The request that it calls off.
+    called_off: Option<Id>,
 }
 
-#[derive(Default, Deserialize)]
-struct Params<'a> {
-    name: Option<String>,
-    #[serde(rename = "taskId")]
-    task: Option<String>,
-    uri: Option<String>,
-    #[serde(borrow, rename = "requestId")]
-    request: Option<&'a RawValue>,
-    #[serde(borrow, rename = "_meta")]
-    meta: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct Meta {
-    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<String>,
+/// What its sender waits for.
+enum Wants {
+    /// An answer to this request.
+    Answer(Id),
+    /// Nothing: it is a notification, or an answer.
+    Nothing,
+    /// To hear what is wrong with it.
+    Reason,
 }
 
 /// Carries what comes on `input` to the server at `address`, as the user of `bearer`, until there is no more and what was asked is
@@ -111,7 +106,7 @@ pub async fn carry(
     };
     // A request may be dropped at any time, and a line is written as a whole or not at all.
     let (lines, unwritten) = mpsc::channel(UNWRITTEN);
-    let carrier = Carrier { http, url: format!("http://{address}/mcp"), bearer, output: lines };
+    let carrier = Carrier { http, base: format!("http://{address}"), bearer, output: lines };
     let read = async {
         read(Arc::new(carrier), BufReader::new(input)).await;
         sleep(LAST_WRITES).await;
@@ -132,7 +127,7 @@ async fn read(carrier: Arc<Carrier>, mut input: BufReader<impl AsyncRead + Unpin
         let line = match lines::next(&mut input).await {
             Ok(Some(Line::Whole(line))) => line,
             Ok(Some(Line::TooLong(id))) => {
-                carrier.refuse(id.as_deref().unwrap_or("null"), INVALID, "the message is longer than 4 MiB").await;
+                carrier.refuse(id.as_deref().unwrap_or(NOBODY), INVALID, "the message is longer than 4 MiB").await;
                 continue;
             }
             Ok(None) => break,
@@ -144,11 +139,12 @@ async fn read(carrier: Arc<Carrier>, mut input: BufReader<impl AsyncRead + Unpin
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let (id, called_off) = ids(&line);
-        if let Some(request) = called_off.and_then(|id| open.remove(&id)) {
+        let message = Message::read(line);
+        if let Some(request) = message.called_off.as_ref().and_then(|id| open.remove(id.as_str())) {
             request.abort();
         }
-        let task = carried.spawn(carrier.clone().message(line));
+        let id = message.id().map(|id| id.as_str().to_owned());
+        let task = carried.spawn(carrier.clone().message(message));
         if let Some(id) = id {
             open.insert(id, task);
         }
@@ -178,30 +174,46 @@ async fn write(mut unwritten: mpsc::Receiver<Vec<u8>>, mut output: impl AsyncWri
     }
 }
 
-/// The id of a message, and that of the request that it calls off.
-fn ids(line: &[u8]) -> (Option<String>, Option<String>) {
-    let Some(head) = std::str::from_utf8(line).ok().and_then(|text| parse::<Head<'_>>(text).ok()) else {
-        return (None, None);
-    };
-    let params: Option<Params<'_>> = head.params.and_then(|raw| parse(raw.get()).ok());
-    let is_farewell = head.method.as_deref() == Some("notifications/cancelled");
-    let called_off = params.and_then(|params| params.request).filter(|_| is_farewell);
-    // An id without a method is that of an answer.
-    let id = head.id.filter(|_| head.method.is_some());
-    (id.map(|id| id.get().to_owned()), called_off.map(|id| id.get().to_owned()))
+impl Message {
+    /// The message on a line, whatever that is: what is wrong with it says the server.
+    fn read(line: Vec<u8>) -> Self {
+        let nothing_known = |line| Self { line, wants: Wants::Reason, headers: Vec::new(), called_off: None };
+        let Some(outline) = outline(&line) else { return nothing_known(line) };
+        let method = outline.method();
+        let wants = match (outline.id(), &method) {
+            (Some(Some(id)), Some(_)) => Wants::Answer(id),
+            (None, Some(_)) => Wants::Nothing,
+            _ if outline.is_answer() => Wants::Nothing,
+            _ => Wants::Reason,
+        };
+        let (Some(method), Some(params)) = (method, outline.params()) else {
+            return Self { wants, ..nothing_known(line) };
+        };
+        let called_off = params.called_off(&method);
+        let named = params.named(&method);
+        let headers = match params.version() {
+            None => Vec::new(),
+            Some(version) => {
+                let all = [("mcp-protocol-version", Some(version)), ("mcp-method", Some(method)), ("mcp-name", named)];
+                all.into_iter().filter_map(|(name, value)| Some((name, fit(value?)))).collect()
+            }
+        };
+        Self { line, wants, headers, called_off }
+    }
+
+    /// The request that it is.
+    fn id(&self) -> Option<&Id> {
+        match &self.wants {
+            Wants::Answer(id) => Some(id),
+            Wants::Nothing | Wants::Reason => None,
+        }
+    }
 }
 
-/// The headers that repeat what a message says.
-fn headers(line: &[u8]) -> Vec<(&'static str, String)> {
-    let Some(head) = std::str::from_utf8(line).ok().and_then(|text| parse::<Head<'_>>(text).ok()) else {
-        return Vec::new();
-    };
-    let params: Params<'_> = head.params.and_then(|raw| parse(raw.get()).ok()).unwrap_or_default();
-    let meta: Meta = params.meta.and_then(|raw| parse(raw.get()).ok()).unwrap_or_default();
-    let Some((version, method)) = meta.version.zip(head.method) else { return Vec::new() };
-    let named = params.name.or(params.task).or(params.uri);
-    let all = [("mcp-protocol-version", Some(version)), ("mcp-method", Some(method)), ("mcp-name", named)];
-    all.into_iter().filter_map(|(name, value)| Some((name, fit(value?)))).collect()
+fn outline(text: &[u8]) -> Option<Outline<'_>> {
+    let text = std::str::from_utf8(text).ok()?;
+    // A list would pass for the fields in their order.
+    Outline::read(text).ok().filter(|_| text.trim_start().starts_with('{'))
 }
 
 /// A value as a header can carry it.
@@ -210,106 +222,92 @@ fn fit(value: String) -> String {
     if is_fit { value } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(value)) }
 }
 
-/// What has to be known of an answer.
-#[derive(Default, Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-}
-
-impl<'a> Answer<'a> {
-    fn read(text: &'a [u8]) -> Self {
-        std::str::from_utf8(text).ok().and_then(|text| parse(text).ok()).unwrap_or_default()
-    }
-
-    /// Whether it answers the request `id`.
-    fn answers(&self, id: &str) -> bool {
-        self.id.is_some_and(|own| own.get() == id) && (self.result.is_some() || self.error.is_some())
-    }
-}
-
-/// Whether a message is one that nobody answers.
-fn is_notification(line: &[u8]) -> bool {
-    let head = std::str::from_utf8(line).ok().and_then(|text| parse::<Head<'_>>(text).ok());
-    head.is_some_and(|head| head.id.is_none() && head.method.is_some())
-}
-
 impl Carrier {
     /// Carries a message, and writes what comes back. A request is answered, whatever happens.
-    async fn message(self: Arc<Self>, line: Vec<u8>) {
-        let (id, _) = ids(&line);
-        let is_notification = is_notification(&line);
-        let answered = match self.try_message(line, (id.as_deref(), is_notification)).await {
+    async fn message(self: Arc<Self>, message: Message) {
+        let Message { line, wants, headers, called_off: _ } = message;
+        let answered = match self.try_message(line, &wants, headers).await {
             Ok(answered) => answered,
             Err(error) => {
                 tracing::warn!(error = %Causes(&error), "a message was not answered");
                 false
             }
         };
-        if let Some(id) = id.filter(|_| !answered) {
-            self.refuse(&id, INTERNAL, "the server did not answer").await;
+        let id = match &wants {
+            Wants::Answer(id) => id.as_str(),
+            Wants::Reason => NOBODY,
+            Wants::Nothing => return,
+        };
+        if !answered {
+            self.refuse(id, INTERNAL, "the server did not answer").await;
         }
     }
 
-    /// Whether the request `id` was answered.
+    /// Whether what the message wants was written.
     async fn try_message(
         &self,
         line: Vec<u8>,
-        (id, is_notification): (Option<&str>, bool),
+        wants: &Wants,
+        headers: Vec<(&'static str, String)>,
     ) -> Result<bool, CarryError> {
-        let mut request = self.http.post(&self.url);
-        for (name, value) in headers(&line) {
+        let mut request = self.http.post(format!("{}/mcp", self.base));
+        for (name, value) in headers {
             request = request.header(name, value);
         }
-        let bearer = match &self.bearer {
-            Bearer::Given(token) => format!("Bearer {}", token.expose_secret()),
-            Bearer::Own(tokens) => format!("Bearer {}", tokens.token().map_err(CarryError::Token)?.token),
-        };
-        let request = request.header(AUTHORIZATION, bearer).header(CONTENT_TYPE, "application/json");
+        let request = request.header(AUTHORIZATION, self.authorization()?).header(CONTENT_TYPE, "application/json");
         let answer = request.header(ACCEPT, "application/json, text/event-stream").body(line).send().await?;
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("text/event-stream") {
             let body = answer.bytes().await?;
-            match id {
-                Some(id) => self.answer(id, &body).await,
-                None if !is_notification && !body.is_empty() => self.write(body.into()).await,
-                None => {}
+            match wants {
+                Wants::Answer(id) => self.answer(id, &body).await,
+                Wants::Reason if body.is_empty() => return Ok(false),
+                Wants::Reason => self.write(body.into()).await,
+                Wants::Nothing => {}
             }
             return Ok(true);
         }
         let mut events = answer.bytes_stream().eventsource();
-        let mut answered = false;
         while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
+            match (event, wants) {
+                (Ok(event), Wants::Answer(id)) => {
                     let data = event.data.into_bytes();
-                    answered = id.is_some_and(|id| Answer::read(&data).answers(id));
-                    self.write(data).await;
-                    if answered {
-                        break;
+                    if outline(&data).is_some_and(|outline| outline.answers(id)) {
+                        self.write(self.with_files(data).await).await;
+                        return Ok(true);
                     }
+                    self.write(data).await;
                 }
-                Err(eventsource_stream::EventStreamError::Transport(error)) => return Err(error.into()),
-                Err(_) => return Err(CarryError::NoEvents),
+                // Only requests are answered by streams.
+                (Ok(_), Wants::Nothing | Wants::Reason) => return Ok(false),
+                (Err(eventsource_stream::EventStreamError::Transport(error)), _) => return Err(error.into()),
+                (Err(_), _) => return Err(CarryError::NoEvents),
             }
         }
-        Ok(answered)
+        Ok(false)
+    }
+
+    /// Whose messages these are.
+    fn authorization(&self) -> Result<String, CarryError> {
+        Ok(match &self.bearer {
+            Bearer::Given(token) => format!("Bearer {}", token.expose_secret()),
+            Bearer::Own(tokens) => format!("Bearer {}", tokens.token().map_err(CarryError::Token)?.token),
+        })
     }
 
     /// Writes what the server says to the request `id`. What was refused before the message was read does not name it.
-    async fn answer(&self, id: &str, body: &[u8]) {
-        let answer = Answer::read(body);
-        match answer.error.filter(|error| error.get().starts_with('{')) {
-            _ if answer.answers(id) => self.write(body.to_vec()).await,
+    async fn answer(&self, id: &Id, body: &[u8]) {
+        let outline = outline(body);
+        let error = outline.as_ref().and_then(Outline::error);
+        match error {
+            _ if outline.as_ref().is_some_and(|outline| outline.answers(id)) => {
+                self.write(self.with_files(body.to_vec()).await).await;
+            }
             Some(error) => {
-                let error = error.get();
+                let (id, error) = (id.as_str(), error.get());
                 self.write(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()).await;
             }
-            None => self.refuse(id, INTERNAL, "the server gave no answer that can be read").await,
+            None => self.refuse(id.as_str(), INTERNAL, "the server gave no answer that can be read").await,
         }
     }
 

@@ -8,8 +8,9 @@ use bytes::BytesMut;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::hearing::{Heard, Hearing};
-use super::message::{Client, Era, Id};
+use super::hearing::{Heard, Hearing, MadeFile};
+use super::message::{Client, Era};
+use super::outline::Id;
 use super::results::{self, CallBody, ContentBody, InputRequiredBody, StructuredBody, TaskBody, Waiting};
 use crate::bounded::json::{NodeBudget, compact};
 use crate::chat::day::rfc3339;
@@ -41,6 +42,8 @@ pub struct Telling {
     pub public_url: Arc<str>,
     /// Where clients reach it.
     pub base: Arc<str>,
+    /// What the runs have made that its run goes on behind.
+    pub made: Vec<MadeFile>,
     /// Where its run is noted while it is told, for a client that calls it off.
     pub open: Option<Arc<OnceLock<RunId>>>,
 }
@@ -100,8 +103,9 @@ struct Call {
 }
 
 impl Call {
-    fn new(telling: Telling, of: RunIds) -> Self {
-        Self { telling, of, hearing: Hearing::default() }
+    fn new(mut telling: Telling, of: RunIds) -> Self {
+        let hearing = Hearing::behind(std::mem::take(&mut telling.made));
+        Self { telling, of, hearing }
     }
 
     fn hear(&mut self, event: &AgentEvent) -> Heard {

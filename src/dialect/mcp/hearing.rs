@@ -44,7 +44,8 @@ pub(super) struct Held {
 }
 
 /// A file that a call has made, and that is kept.
-pub(super) struct MadeFile {
+#[derive(Debug, Clone)]
+pub struct MadeFile {
     id: FileId,
     path: String,
     name: String,
@@ -64,6 +65,13 @@ pub(super) enum Heard {
 }
 
 impl Hearing {
+    /// Of a run behind others, which have made these files.
+    pub(super) fn behind(files: Vec<MadeFile>) -> Self {
+        let mut hearing = Self::default();
+        files.into_iter().for_each(|file| hearing.keep(file));
+        hearing
+    }
+
     pub(super) fn hear(&mut self, event: &AgentEvent, public_url: &str) -> Heard {
         match event {
             AgentEvent::TurnStarted { turn } => {
@@ -130,14 +138,23 @@ impl Hearing {
 }
 
 impl Hearing {
-    /// Each file once, however often it was made.
     fn hear_file(&mut self, artifact: &Artifact) {
-        self.files.extend(MadeFile::read(artifact).filter(|file| self.files.iter().all(|other| other.id != file.id)));
+        if let Some(file) = MadeFile::read(artifact) {
+            self.keep(file);
+        }
+    }
+
+    /// Each file once, however often it was made.
+    fn keep(&mut self, file: MadeFile) {
+        if self.files.iter().all(|other| other.id != file.id) {
+            self.files.push(file);
+        }
     }
 }
 
 impl MadeFile {
-    fn read(artifact: &Artifact) -> Option<Self> {
+    /// The file that an artifact is, if it is one.
+    pub fn read(artifact: &Artifact) -> Option<Self> {
         let id = artifact.file()?;
         let text = |name: &str| artifact.payload.get(name).and_then(Value::as_str).map(str::to_owned);
         Some(Self {

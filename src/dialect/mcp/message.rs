@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::bounded::json::{check, parse, utf8};
+use super::outline::{Id, Meta, Outline, string};
+use crate::bounded::json::{check, utf8};
 use crate::dialect::json;
 
 /// The revision without sessions.
@@ -18,28 +19,6 @@ pub const LEGACY: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
 /// The extension by which a call may become a task.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
-
-/// 256 bytes of a request's id, and of a token for progress: they are sent again with every message.
-const MAX_ID_BYTES: usize = 256;
-
-/// What a client calls a request, or its progress: a text or a whole number, sent back as it came.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct Id(Box<RawValue>);
-
-impl Id {
-    /// It, as JSON.
-    pub fn as_str(&self) -> &str {
-        self.0.get()
-    }
-
-    fn read(raw: &RawValue) -> Option<Self> {
-        let text = raw.get();
-        let is_text = text.starts_with('"');
-        let is_whole = || text.bytes().enumerate().all(|(at, b)| b.is_ascii_digit() || (at == 0 && b == b'-'));
-        ((is_text || is_whole()) && text.len() <= MAX_ID_BYTES).then(|| Self(raw.to_owned()))
-    }
-}
 
 /// Which kind of revision a message is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,50 +164,6 @@ pub fn error_of(id: Option<&Id>, (code, message): (i32, &str), data: Option<&Val
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-#[derive(Deserialize)]
-struct Raw<'a> {
-    #[serde(borrow)]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "json::present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "json::present")]
-    result: Option<&'a RawValue>,
-    #[serde(default, borrow, deserialize_with = "json::present")]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawParams<'a> {
-    #[serde(borrow, rename = "_meta")]
-    meta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    uri: Option<&'a RawValue>,
-    #[serde(borrow, rename = "taskId")]
-    task: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct CalledOff<'a> {
-    #[serde(borrow, rename = "requestId")]
-    request: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct Meta<'a> {
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<&'a RawValue>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
-    capabilities: Option<&'a RawValue>,
-    #[serde(borrow, rename = "progressToken")]
-    progress: Option<&'a RawValue>,
-}
-
 #[derive(Default, Deserialize)]
 struct Capabilities<'a> {
     #[serde(borrow)]
@@ -265,11 +200,10 @@ pub fn read<'a>(body: &'a [u8], headers: &HeaderMap) -> Result<Incoming<'a>, Ref
             false => RpcError::NotJson(error.to_string()),
         })
     })?;
-    let raw: Raw<'_> = parse(text).map_err(|error| nameless(RpcError::NotJson(error.to_string())))?;
-    let id = raw.id.map(Id::read);
+    let raw = Outline::read(text).map_err(|error| nameless(RpcError::NotJson(error.to_string())))?;
     let invalid =
         |error: &str, id: Option<Id>| Refused { id, era: Era::Modern, error: RpcError::Invalid(error.to_owned()) };
-    let id = match id {
+    let id = match raw.id() {
         Some(None) => return Err(invalid("id must be a text or a whole number, of at most 256 bytes", None)),
         Some(Some(id)) => Some(id),
         None => None,
@@ -277,42 +211,29 @@ pub fn read<'a>(body: &'a [u8], headers: &HeaderMap) -> Result<Incoming<'a>, Ref
     if string(raw.jsonrpc).as_deref() != Some("2.0") {
         return Err(invalid("jsonrpc must be \"2.0\"", id));
     }
-    let Some(method) = string(raw.method) else {
+    let Some(method) = raw.method() else {
         // What the client says to a request of ours, of which there are none.
-        return match raw.method.is_none() && (raw.result.is_some() || raw.error.is_some()) {
+        return match raw.is_answer() {
             true => Ok(Incoming::Notification(None)),
             false => Err(invalid("method must be a text", id)),
         };
     };
     let Some(id) = id else {
-        let params: Option<CalledOff<'_>> =
-            raw.params.filter(|_| method == "notifications/cancelled").and_then(json::fields);
-        return Ok(Incoming::Notification(params.and_then(|params| Id::read(params.request?))));
+        return Ok(Incoming::Notification(raw.params().and_then(|params| params.called_off(&method))));
     };
     let refused = |era, error| Refused { id: Some(id.clone()), era, error };
-    let params = raw.params.map(|raw| {
-        let fields: Option<RawParams<'_>> = json::fields(raw);
-        fields.ok_or_else(|| refused(Era::Modern, RpcError::Params("params must be an object".to_owned())))
-    });
-    let params = params.transpose()?;
+    let wrong = |text: &str| refused(Era::Modern, RpcError::Params(text.to_owned()));
+    let params = match raw.params {
+        None => None,
+        Some(_) => Some(raw.params().ok_or_else(|| wrong("params must be an object"))?),
+    };
     let meta = match params.as_ref().and_then(|params| params.meta) {
         None => Meta::default(),
-        Some(raw) => json::fields(raw)
-            .ok_or_else(|| refused(Era::Modern, RpcError::Params("params._meta must be an object".to_owned())))?,
+        Some(raw) => json::fields(raw).ok_or_else(|| wrong("params._meta must be an object"))?,
     };
-    let named = params.as_ref().and_then(|params| match method.as_str() {
-        "tools/call" | "prompts/get" => Some(params.name),
-        "resources/read" => Some(params.uri),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some(params.task),
-        _ => None,
-    });
-    let named = named.map(|raw| string(raw).unwrap_or_default());
+    let named = params.as_ref().and_then(|params| params.named(&method));
     let client = client((&method, named.as_deref()), &meta, headers).map_err(|(era, error)| refused(era, error))?;
     Ok(Incoming::Request(Request { id, method, params: raw.params, client }))
-}
-
-fn string(raw: Option<&RawValue>) -> Option<String> {
-    parse(raw?.get()).ok()
 }
 
 /// The client of a request for `method`, about what is called so.
@@ -331,7 +252,7 @@ fn client(
             Some(_) | None => Ok(legacy),
         };
     }
-    let said = meta.version.map(|raw| string(Some(raw)).unwrap_or_default());
+    let said = meta.version();
     let is_modern = said.is_some() || method == "server/discover" || version.is_some_and(|version| version >= NEWEST);
     if !is_modern {
         return match version {

@@ -12,6 +12,7 @@ mod encoder;
 mod hearing;
 mod message;
 mod names;
+mod outline;
 mod results;
 
 use super::waiting;
@@ -24,8 +25,10 @@ pub fn waits(approval: &Approval, public_url: &str) -> Option<String> {
 
 pub use call::{AskArguments, CallRequest, InputReply, MARK, asked, decided, direct};
 pub use encoder::{Telling, Tool};
-pub use message::{Client, Era, Id, Incoming, LEGACY, NEWEST, Refused, Request, RpcError, error, error_of, read};
+pub use hearing::MadeFile;
+pub use message::{Client, Era, Incoming, LEGACY, NEWEST, Refused, Request, RpcError, error, error_of, read};
 pub use names::{is_tool_name, of_profile};
+pub use outline::{Id, Outline, Params};
 pub use results::{
     AnnotationsBody, DiscoverBody, InitializeBody, ServerBody, TaskBody, TaskOutcome, TaskStatus, ToolBody,
     ToolListBody, TtlBody, ask_input_schema, ask_output_schema, complete, elicited, result, without_header_marks,

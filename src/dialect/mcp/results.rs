@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::message::{Era, Id, TASKS, spoken};
+use super::message::{Era, TASKS, spoken};
+use super::outline::Id;
 use crate::chat::approval::Approval;
 use crate::chat::run::RunState;
 use crate::chat::tool::ToolDef;

@@ -24,17 +24,11 @@ pub use models::{ModelBody, ModelListBody};
 pub use request::Body;
 
 use super::DecodeError;
+use super::told::Limits;
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
-pub struct Messages {
-    /// The longest message that is to be answered, in bytes; 0 means no limit.
-    pub max_message_bytes: usize,
-    /// The longest result of a client's own tool, in bytes; 0 means no limit.
-    pub max_result_bytes: usize,
-    /// How much is taken of a conversation that the client tells, newest first, in bytes; 0 means no limit.
-    pub max_history_bytes: usize,
-}
+pub struct Messages(pub Limits);
 
 impl Messages {
     /// About how many tokens a request has, one for four bytes of its texts.

@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::history::{self, Told};
-use super::{Messages, tools};
+use super::tools;
 use crate::bounded::json::{parse, parse_bytes};
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::ids::ConversationId;
-use crate::chat::input::{RunOptions, Screen};
+use crate::chat::input::{RunOptions, Said, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::Question;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
 use crate::dialect::ignored::Ignored;
-use crate::dialect::told::{Unawaited, bounded, effort, go_on, text_in, tokens};
+use crate::dialect::told::{Limits, Unawaited, bounded, effort, fits, go_on, text_in, tokens};
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
 const FORMAT: &str = "output_config.format";
@@ -140,7 +140,7 @@ pub(super) struct Read {
 }
 
 /// The request in `body`. Results at its end that nobody waits for are told, where the profile believes them.
-pub(super) fn read(limits: &Messages, body: &[u8], results: Unawaited<'_>) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let (mut errors, mut ignored) = (Vec::new(), Ignored::default());
@@ -215,39 +215,29 @@ fn refused(reason: impl Into<String>) -> DecodeError {
     DecodeError::Fields(vec![FieldError { field: "messages", reason: reason.into() }])
 }
 
-fn fits(text: &str, max_bytes: usize) -> Result<(), DecodeError> {
-    match max_bytes != 0 && text.len() > max_bytes {
-        true => Err(DecodeError::TooLarge { field: "messages", max_bytes }),
-        false => Ok(()),
-    }
-}
-
 /// The question, with what was said before it, or the conversation that waits for its results.
 fn asked(
-    limits: &Messages,
+    limits: &Limits,
     mut earlier: Vec<ClientMessage>,
     mut texts: Vec<Content>,
-    mut sent: Vec<ClientResult>,
+    sent: Vec<ClientResult>,
 ) -> Result<(Ask, Vec<ClientMessage>, Option<ConversationId>), DecodeError> {
-    texts.iter().try_for_each(|said| fits(&said.text, limits.max_message_bytes))?;
-    let Some(last) = sent.last_mut() else {
+    texts.iter().try_for_each(|said| fits("messages", &said.text, limits.max_message_bytes))?;
+    if sent.is_empty() {
         // Without words there were results that nobody waits for.
         let Content { text, files } = texts.pop().unwrap_or_else(go_on);
         earlier.extend(texts.into_iter().filter_map(Content::of_user));
         let ask = Ask::Message { text, note: None, files };
         return Ok((ask, bounded(earlier, limits.max_history_bytes), None));
-    };
-    // What stands beside results is read with the last of them: one turn of the model's answers both.
-    for Content { text, files } in texts {
-        last.files.extend(files);
-        if !last.content.is_empty() && !text.is_empty() {
-            last.content.push_str("\n\n");
-        }
-        last.content.push_str(&text);
     }
-    sent.iter().try_for_each(|result| fits(&result.content, limits.max_result_bytes))?;
-    let (results, conversation) = call_ids::answered(sent).map_err(refused)?;
-    Ok((Ask::Results(results), Vec::new(), Some(conversation)))
+    sent.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
+    let (results, conversation) = call_ids::answered(sent, None).map_err(refused)?;
+    // One turn of the model's answers all of it.
+    let said = (!texts.is_empty()).then(|| {
+        let Content { text, files } = Content::of_all(texts);
+        Said { text, files }
+    });
+    Ok((Ask::Results(results, said), Vec::new(), Some(conversation)))
 }
 
 /// The client's own instructions; what is none is noted in `errors`.

@@ -63,8 +63,7 @@ fn create() {}
 
 impl From<&Settings> for Messages {
     fn from(settings: &Settings) -> Self {
-        let Settings { message_bytes, context_bytes, history_bytes, .. } = *settings;
-        Self { max_message_bytes: message_bytes, max_result_bytes: context_bytes, max_history_bytes: history_bytes }
+        Self(settings.into())
     }
 }
 
@@ -77,9 +76,9 @@ impl Dialect for Messages {
         let believes = |model: &str| request.believes(model);
         let results = Unawaited { all: request.unawaited, believes: &believes };
         let Read { model, instructions, question, conversation, mut options, is_stream, wants_thinking, mut ignored } =
-            request::read(self, request.body, results)?;
+            request::read(&self.0, request.body, results)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
-        options.instructions = instructions::taken(&instructions, Some(choices), ("system", self.max_message_bytes))?;
+        options.instructions = instructions::taken(&instructions, Some(choices), ("system", self.0.max_message_bytes))?;
         let wish = &options.model;
         ignored.add_if(!instructions.is_empty() && options.instructions.is_none(), "system");
         ignored.add_if(wish.temperature.is_some() && !choices.temperature, "temperature");

@@ -25,19 +25,12 @@ use std::sync::Arc;
 
 use super::DecodeError;
 use super::ignored::Ignored;
-use super::told::Unawaited;
+use super::told::{Limits, Unawaited};
 use crate::chat::ids::{ConversationId, RunId};
 
 /// The protocol, with the limits of its request fields.
 #[derive(Debug, Clone, Copy)]
-pub struct OpenAiChat {
-    /// The longest message that is to be answered, in bytes; 0 means no limit.
-    pub max_message_bytes: usize,
-    /// The longest result of a client's own tool, in bytes; 0 means no limit.
-    pub max_result_bytes: usize,
-    /// How much is taken of a conversation that the client tells, newest first, in bytes; 0 means no limit.
-    pub max_history_bytes: usize,
-}
+pub struct OpenAiChat(pub Limits);
 
 /// Which conversation a request's headers name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +49,7 @@ impl OpenAiChat {
     /// # Errors
     /// The body's mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8], key: Key) -> Result<Read, DecodeError> {
-        request::read(self, body, key, Unawaited { all: false, believes: &|_| false })
+        request::read(&self.0, body, key, Unawaited { all: false, believes: &|_| false })
     }
 }
 

@@ -4,13 +4,11 @@
 //! **Invariant:** what a client tells of a conversation is text of a user and of an assistant, and calls with their results,
 //! which count for tools of its own alone. Its system messages are kept apart: they count where the profile takes them.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Key, OpenAiChat, format, tasks, tools};
+use super::{Key, format, tasks, tools};
 use crate::bounded::json::parse;
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::ids::ConversationId;
@@ -18,7 +16,9 @@ use crate::chat::input::{RunOptions, Screen};
 use crate::chat::model::ModelWish;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, RunInput, content};
 use crate::dialect::ignored::Ignored;
-use crate::dialect::told::{ToldTurn, Unawaited, bounded, content_in, effort as told_effort, go_on, text_in};
+use crate::dialect::told::{
+    Limits, ToldTurn, Unawaited, bounded, content_in, effort as told_effort, fits, go_on, text_in,
+};
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
 /// The parts of a content that are text.
@@ -154,7 +154,7 @@ struct Metadata<'a> {
 
 /// The request in `body`. Results at its end that nobody waits for are told, where the profile believes them and no conversation
 /// is named.
-pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key, results: Unawaited<'_>) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_>) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let mut errors = Vec::new();
@@ -191,19 +191,16 @@ pub(super) fn read(limits: &OpenAiChat, body: &[u8], key: Key, results: Unawaite
         Key::Chat(conversation) => Some(conversation).filter(|_| !sent.is_task()),
     };
     let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
-    let fits = |text: &str, max_bytes: usize| match max_bytes != 0 && text.len() > max_bytes {
-        true => Err(DecodeError::TooLarge { field: "messages", max_bytes }),
-        false => Ok(()),
-    };
     let (ask, conversation) = match sent.newest {
         Newest::User(Content { text, files }) => {
-            fits(&text, limits.max_message_bytes)?;
+            fits("messages", &text, limits.max_message_bytes)?;
             (Ask::Message { text, note: None, files }, key.clone())
         }
         Newest::Results(results) => {
-            results.iter().try_for_each(|(_, content)| fits(&content.text, limits.max_result_bytes))?;
-            let (results, conversation) = called(results, key.clone()).map_err(refuse)?;
-            (Ask::Results(results), Some(conversation))
+            let results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
+            results.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
+            let (results, conversation) = call_ids::answered(results, key.clone()).map_err(refuse)?;
+            (Ask::Results(results, None), Some(conversation))
         }
     };
     let is_keyed = key.is_some();
@@ -344,34 +341,9 @@ fn result(at: usize, message: &Message<'_>) -> Result<(String, Content), String>
     Ok((id, content))
 }
 
-/// The results by the calls' own ids, and their conversation.
-fn called(
-    sent: Vec<(String, Content)>,
-    key: Option<ConversationId>,
-) -> Result<(Vec<ClientResult>, ConversationId), String> {
-    let mut of = key.clone();
-    let mut results = Vec::with_capacity(sent.len());
-    let mut seen = BTreeSet::new();
-    for (id, content) in sent {
-        let call = match &key {
-            Some(_) => id.clone(),
-            None => {
-                let read = call_ids::read(&id);
-                let (conversation, call) = read.ok_or_else(|| format!("must answer calls of this server, not {id}"))?;
-                if of.get_or_insert_with(|| conversation.clone()) != &conversation {
-                    return Err("must answer calls of one answer".to_owned());
-                }
-                call.to_owned()
-            }
-        };
-        if !seen.insert(call.clone()) {
-            return Err(format!("must answer {id} once"));
-        }
-        let Content { text: content, files } = content;
-        results.push(ClientResult { call, content, files, is_error: false });
-    }
-    let conversation = of.ok_or("must answer a call")?;
-    Ok((results, conversation))
+/// The result of a call, as the client tells it.
+fn client_result((call, Content { text: content, files }): (String, Content)) -> ClientResult {
+    ClientResult { call, content, files, is_error: false }
 }
 
 /// The conversation that `metadata` names; other metadata is the client's own business.

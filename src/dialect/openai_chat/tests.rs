@@ -14,9 +14,10 @@ use crate::chat::tool::{ToolCall, ToolInput};
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, ToldCall};
 use crate::dialect::ignored::Ignored;
 use crate::dialect::reply::{Document, Outcome};
+use crate::dialect::told::Limits;
 use crate::dialect::{DecodeError, Encoder, RunIds};
 
-const DIALECT: OpenAiChat = OpenAiChat { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
+const LIMITS: Limits = Limits { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
 
 fn ids() -> RunIds {
     let run = RunId::parse("0198aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee").unwrap();
@@ -220,7 +221,7 @@ fn a_whole_answer_has_what_a_stream_has() {
 }
 
 fn decode(messages: &Value, key: Key) -> Result<Read, DecodeError> {
-    DIALECT.parse(json!({"model": "m", "messages": messages}).to_string().as_bytes(), key)
+    OpenAiChat(LIMITS).parse(json!({"model": "m", "messages": messages}).to_string().as_bytes(), key)
 }
 
 fn conversation(id: &str) -> ConversationId {
@@ -244,10 +245,10 @@ fn results_find_the_conversation_that_has_their_calls() {
     };
     let both = history(&[tool("call_c_a_1", "sun"), tool("call_c_b", "rain")]);
     let read = decode(&both, Key::None).unwrap();
-    assert_eq!(read.input.ask, Ask::Results(vec![result("a_1", "sun"), result("b", "rain")]));
+    assert_eq!(read.input.ask, Ask::Results(vec![result("a_1", "sun"), result("b", "rain")], None));
     assert_eq!((read.input.conversation, read.input.earlier), (Some(conversation("c")), vec![]));
     let keyed = decode(&history(&[tool("a_1", "sun")]), Key::Conversation(conversation("k"))).unwrap();
-    assert_eq!(keyed.input.ask, Ask::Results(vec![result("a_1", "sun")]));
+    assert_eq!(keyed.input.ask, Ask::Results(vec![result("a_1", "sun")], None));
     assert_eq!((keyed.input.conversation, keyed.input.unlisted), (Some(conversation("k")), false));
 
     let refused = [
@@ -309,7 +310,7 @@ fn a_front_ends_own_question_about_a_chat_is_no_part_of_it() {
     let document =
         json!([{"role": "user", "content": "### Task:\nRespond to the user query using the provided context."}]);
     let later = json!([{"role": "user", "content": "Hi"}, {"role": "user", "content": "### Task: read this"}]);
-    let wide = OpenAiChat { max_message_bytes: 0, ..DIALECT };
+    let wide = OpenAiChat(Limits { max_message_bytes: 0, ..LIMITS });
     let of = |messages: &Value, key| {
         let body = json!({"model": "m", "messages": messages}).to_string();
         wide.parse(body.as_bytes(), key).unwrap().input.conversation

@@ -51,8 +51,7 @@ fn chat() {}
 
 impl From<&Settings> for OpenAiChat {
     fn from(settings: &Settings) -> Self {
-        let Settings { message_bytes, context_bytes, history_bytes, .. } = *settings;
-        Self { max_message_bytes: message_bytes, max_result_bytes: context_bytes, max_history_bytes: history_bytes }
+        Self(settings.into())
     }
 }
 
@@ -73,10 +72,11 @@ impl Dialect for OpenAiChat {
         let believes = |model: &str| request.believes(model);
         let results = Unawaited { all: request.unawaited, believes: &believes };
         let Read { input, model, is_keyed, stream, include_usage, instructions, mut ignored } =
-            request::read(self, request.body, key(request.headers)?, results)?;
+            request::read(&self.0, request.body, key(request.headers)?, results)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
         let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut options } = input;
-        options.instructions = instructions::taken(&instructions, Some(choices), ("messages", self.max_message_bytes))?;
+        options.instructions =
+            instructions::taken(&instructions, Some(choices), ("messages", self.0.max_message_bytes))?;
         ignored.add_if(!instructions.is_empty() && options.instructions.is_none(), "system");
         let wish = &options.model;
         ignored.add_if(wish.temperature.is_some() && !choices.temperature, "temperature");

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::input::{self, Input};
-use super::{Responses, ids, tools};
+use super::{ids, tools};
 use crate::bounded::json::parse;
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::approval::DecisionRule;
@@ -16,7 +16,7 @@ use crate::chat::model::ModelWish;
 use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::{BranchPoint, ConversationRef, Question, What};
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
-use crate::dialect::told::{bounded, effort, tokens};
+use crate::dialect::told::{Limits, bounded, effort, fits, tokens};
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
 const NOTHING_NEW: &str = "must end with a message of the user's that is not blank, results of tools, or decisions";
@@ -135,7 +135,7 @@ enum Base {
     Conversation(ConversationId),
 }
 
-pub(super) fn read(limits: &Responses, body: &[u8]) -> Result<Read, DecodeError> {
+pub(super) fn read(limits: &Limits, body: &[u8]) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     let mut errors = Vec::new();
@@ -189,23 +189,16 @@ fn refused(reason: impl Into<String>) -> DecodeError {
     DecodeError::Fields(vec![FieldError { field: "input", reason: reason.into() }])
 }
 
-fn fits(text: &str, max_bytes: usize) -> Result<(), DecodeError> {
-    match max_bytes != 0 && text.len() > max_bytes {
-        true => Err(DecodeError::TooLarge { field: "input", max_bytes }),
-        false => Ok(()),
-    }
-}
-
-fn all_fit(input: &Input, limits: &Responses) -> Result<(), DecodeError> {
-    input.texts.iter().try_for_each(|said| fits(&said.text, limits.max_message_bytes))?;
-    input.outputs.iter().try_for_each(|(_, output)| fits(&output.text, limits.max_result_bytes))?;
+fn all_fit(input: &Input, limits: &Limits) -> Result<(), DecodeError> {
+    input.texts.iter().try_for_each(|said| fits("input", &said.text, limits.max_message_bytes))?;
+    input.outputs.iter().try_for_each(|(_, output)| fits("input", &output.text, limits.max_result_bytes))?;
     let mut comments = input.decisions.iter().filter_map(|deciding| deciding.decision.comment.as_deref());
-    comments.try_for_each(|comment| fits(comment, COMMENT_BYTES))
+    comments.try_for_each(|comment| fits("input", comment, COMMENT_BYTES))
 }
 
 /// The task, and its conversation.
 fn asked(
-    limits: &Responses,
+    limits: &Limits,
     model: &str,
     input: Input,
     base: Base,
@@ -238,7 +231,7 @@ fn asked(
     }
     // What is kept here has one message for all of them.
     let then = (!texts.is_empty()).then(|| Content::of_all(texts));
-    then.iter().try_for_each(|said| fits(&said.text, limits.max_message_bytes))?;
+    then.iter().try_for_each(|said| fits("input", &said.text, limits.max_message_bytes))?;
     let then = then.map(|said| question(message(said)));
     match (outputs.is_empty(), decisions.is_empty(), then) {
         (true, true, Some(asked)) => {
@@ -253,7 +246,7 @@ fn asked(
                 |(call, Content { text: content, files })| ClientResult { call, content, files, is_error: false };
             let (results, of) = call_ids::answered(outputs.into_iter().map(told).collect()).map_err(refused)?;
             let conversation = if is_told { ConversationRef::Id(Some(of)) } else { conversation };
-            let first = question(Ask::Results(results));
+            let first = question(Ask::Results(results, None));
             let what = match then {
                 None => What::Answer(first),
                 Some(then) => What::Both(Box::new(first), Box::new(then)),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::encoder::ResponseEncoder;
 use super::input::{self, Input};
-use super::{About, Answer, Responses, request};
+use super::{About, Answer, request};
 use crate::chat::approval::{Deciding, Decision, Seen};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
@@ -21,9 +21,10 @@ use crate::chat::tool::{Progress, ToolCall, ToolInput};
 use crate::dialect::asked::{ConversationRef, What};
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
 use crate::dialect::reply::{Document, Outcome};
+use crate::dialect::told::Limits;
 use crate::dialect::{DecodeError, Encoder, RunIds};
 
-const DIALECT: Responses = Responses { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
+const LIMITS: Limits = Limits { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
 const RUN: &str = "0198aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee";
 const APPROVAL: &str = "0198aaaa-bbbb-7ccc-8ddd-ffffffffffff";
 
@@ -477,7 +478,7 @@ fn what_is_new_stands_behind_the_last_thing_that_the_assistant_said() {
 }
 
 fn asked(body: &Value) -> Result<request::Read, DecodeError> {
-    request::read(&DIALECT, body.to_string().as_bytes())
+    request::read(&LIMITS, body.to_string().as_bytes())
 }
 
 fn fields(body: &Value) -> Vec<&'static str> {
@@ -571,11 +572,11 @@ fn results_find_their_conversation_and_may_come_with_a_message() {
     let answer =
         |id: &str| ClientResult { call: id.to_owned(), content: "sun".to_owned(), files: Vec::new(), is_error: false };
     let What::Answer(question) = read.what else { panic!("another task") };
-    assert_eq!(question.ask, Ask::Results(vec![answer("1"), answer("2")]));
+    assert_eq!(question.ask, Ask::Results(vec![answer("1"), answer("2")], None));
     assert_eq!(read.conversation, ConversationRef::Id(Some(ConversationId::parse("c").unwrap())));
     let both = json!({"model": "m", "input": [result("call_c_1"), {"role": "user", "content": "And?"}]});
     let What::Both(first, then) = asked(&both).unwrap().what else { panic!("another task") };
-    assert_eq!((first.ask, then.ask), (Ask::Results(vec![answer("1")]), Ask::message("And?")));
+    assert_eq!((first.ask, then.ask), (Ask::Results(vec![answer("1")], None), Ask::message("And?")));
     for two in [["call_c_1", "call_c_1"], ["call_c_1", "call_d_1"]] {
         assert_eq!(fields(&json!({"model": "m", "input": two.map(result)})), ["input"], "{two:?}");
     }

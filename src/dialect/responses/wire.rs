@@ -43,8 +43,7 @@ fn create() {}
 
 impl From<&Settings> for Responses {
     fn from(settings: &Settings) -> Self {
-        let Settings { message_bytes, context_bytes, history_bytes, .. } = *settings;
-        Self { max_message_bytes: message_bytes, max_result_bytes: context_bytes, max_history_bytes: history_bytes }
+        Self(settings.into())
     }
 }
 
@@ -55,10 +54,10 @@ impl Dialect for Responses {
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let Read { model, instructions, what, rule, conversation, mut options, is_stream, is_stored, is_background } =
-            request::read(self, request.body)?;
+            request::read(&self.0, request.body)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
         options.instructions =
-            instructions::taken(&instructions, Some(choices), ("instructions", self.max_message_bytes))?;
+            instructions::taken(&instructions, Some(choices), ("instructions", self.0.max_message_bytes))?;
         choices.bound(&mut options.model);
         options.background = match request.headers.contains_key("idempotency-key") {
             // Its client will ask for it again when the connection is lost.

@@ -8,14 +8,15 @@ use std::ops::ControlFlow;
 use axum::http::{HeaderMap, header};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
-use super::open::Name;
+use super::open::{Name, Open};
 use super::resource::base;
 use super::tools::{self, Found};
-use super::{Asker, Told};
+use super::{Asker, Done, Told, made};
 use crate::agent::ports::conversations::Role;
 use crate::chat::approval::{Approval, Consent, Decision};
-use crate::chat::ids::{ApprovalId, ConversationId, RunId};
+use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::run::RunRecord;
 use crate::dialect::asked::{Asked, Shape};
 use crate::dialect::mcp::{
@@ -24,14 +25,6 @@ use crate::dialect::mcp::{
 use crate::http::Services;
 use crate::http::earlier::walk;
 use crate::http::problem::Problem;
-
-/// What a call comes to.
-pub(super) enum Prepared {
-    /// A run, told so.
-    Begins(Box<Asked>, Box<Telling>),
-    /// Nothing; the answer says why.
-    Refused(Vec<u8>),
-}
 
 /// A call as it was read.
 pub(super) struct Call {
@@ -76,42 +69,50 @@ pub(super) async fn prepare(
     call: Call,
     (id, client): (Id, Client),
     headers: &HeaderMap,
-) -> Result<Prepared, Told> {
+) -> Result<Done, Told> {
     let (tool, accepts_stream) = (call.found.tool, accepts_stream(headers));
     let shape = match tool {
         Tool::Profile if client.tasks => Shape::Record,
         Tool::Profile | Tool::Own if accepts_stream => Shape::Stream,
         Tool::Profile | Tool::Own => Shape::Document,
     };
-    let open = services.mcp.open.open(Name::new(&caller.owner, &id, headers));
-    let telling = Telling {
+    // A task is there at once, and has a method of its own by which it ends.
+    let open = match shape {
+        Shape::Record => Open::never(),
+        Shape::Stream | Shape::Document => services.mcp.open.open(Name::new(&caller.owner, &id, headers)),
+    };
+    let mut telling = Telling {
         id,
         client,
         tool,
         public_url: services.dialects.public_url.clone(),
         base: base(services, headers).into(),
-        open: Some(open),
+        made: Vec::new(),
+        open: Some(open.run),
     };
     if let Some(state) = call.state.as_deref() {
-        let conversation = waits((services, caller), &call, state).await?;
+        let record = waits((services, caller), &call, state).await?;
         let decisions: Vec<(ApprovalId, Decision)> =
             call.replies.into_iter().filter_map(|reply| Some((reply.approval, reply.decision?))).collect();
         if decisions.is_empty() {
             let words = "nothing was decided: the call still waits for its user";
-            return Ok(Prepared::Refused(telling.refused(words)));
+            return Ok(Done::Answer(telling.refused(words)));
         }
+        telling.made = made::up_to((services, caller), &record).await?;
         let form = call.given.ok().and_then(|given| match given {
             Given::Ask(arguments) => arguments.form,
             Given::Own(_) => None,
         });
         let how = (tool == Tool::Own, form);
-        return Ok(begins(decided(conversation, decisions, how, telling.clone(), shape), telling));
+        return Ok(begins(decided(record.conversation, decisions, how, telling.clone(), shape), telling, open.off));
     }
     let Call { found: Found { context_type, .. }, name, given, .. } = call;
     Ok(match given {
-        Ok(Given::Ask(arguments)) => begins(asked(context_type, arguments, telling.clone(), shape), telling),
-        Ok(Given::Own(arguments)) => begins(direct(context_type, (name, arguments), telling.clone(), shape), telling),
-        Err(words) => Prepared::Refused(telling.refused(&words)),
+        Ok(Given::Ask(arguments)) => begins(asked(context_type, arguments, telling.clone(), shape), telling, open.off),
+        Ok(Given::Own(arguments)) => {
+            begins(direct(context_type, (name, arguments), telling.clone(), shape), telling, open.off)
+        }
+        Err(words) => Done::Answer(telling.refused(&words)),
     })
 }
 
@@ -123,11 +124,11 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
             .any(|value| value.to_str().is_ok_and(|text| text.contains("text/event-stream") || text.contains("*/*")))
 }
 
-fn begins(asked: Asked, telling: Telling) -> Prepared {
-    Prepared::Begins(Box::new(asked), Box::new(telling))
+fn begins(asked: Asked, telling: Telling, off: CancellationToken) -> Done {
+    Done::Begins(Box::new((asked, telling, off)))
 }
 
-/// The conversation in which this call waits for its user, as `state` names it.
+/// The run in which this call waits for its user, as `state` names it.
 ///
 /// # Errors
 /// Where it is another user's, another call's, or no such one.
@@ -135,7 +136,7 @@ async fn waits(
     (services, caller): Asker<'_>,
     Call { found, name, given, replies, .. }: &Call,
     state: &str,
-) -> Result<ConversationId, Told> {
+) -> Result<RunRecord, Told> {
     let refused = || Told::from(RpcError::Params("params.requestState is not that of this call".to_owned()));
     let run = RunId::parse(state).map_err(|_| refused())?;
     let record = services.runs.find(&caller.owner, run).await?.ok_or_else(refused)?;
@@ -165,7 +166,7 @@ async fn waits(
             return Err(refused());
         }
     }
-    Ok(record.conversation)
+    Ok(record)
 }
 
 /// Whether a user with some role has to let a call through.

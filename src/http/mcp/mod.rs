@@ -1,10 +1,11 @@
 //! The Model Context Protocol (`docs/protocol/mcp.md`): its one route, on which messages of all kinds come, and the document that
 //! tells clients who gives them tokens.
 //!
-//! **Invariant:** nothing is kept of a client between two messages, so that any replica answers the next one. What is being
-//! answered can be called off where it is.
+//! **Invariant:** nothing is kept of a client between two messages, so that any replica answers the next one. The name that it
+//! gets with an `initialize` is found nowhere here: what is being answered can be called off by it, where it is.
 
 mod call;
+mod made;
 mod open;
 mod resource;
 mod tasks;
@@ -17,12 +18,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use uuid::Uuid;
 
-use self::call::Prepared;
-use self::open::Name;
+use self::open::{Name, SESSION};
 use self::resource::Client;
 use super::Services;
 use super::body::Taken;
@@ -146,9 +148,8 @@ async fn post_to(
 
 /// A message as it was read.
 enum Read {
-    /// One that calls off the request of that name, or nothing.
+    /// One that wants no result. The request that it calls off, where it does that.
     Notification(Option<Name>),
-    Refused(Option<Id>, Era, RpcError),
     Request(Box<Heard>),
 }
 
@@ -168,85 +169,18 @@ struct Heard {
 enum Asks {
     /// What is known already.
     Known(Vec<u8>),
+    /// A name for its client, beside what is known.
+    Name(Vec<u8>),
     Call(call::Call),
     Task(tasks::Asked),
 }
 
-/// The answer to a message.
-async fn answer(call: serve::Call) -> Result<Response, Problem> {
-    let (services, caller) = (call.services.clone(), call.caller.clone());
-    let heard = match services.intake.work(call.body.len(), move || read(call)).await {
-        Read::Request(heard) => *heard,
-        Read::Refused(id, era, error) => return Ok(refused(id.as_ref(), era, &error)),
-        Read::Notification(called_off) => {
-            if let Some(name) = called_off
-                && let Some(run) = services.mcp.open.run_of(&name)
-            {
-                services.runs.cancel(&caller.owner, run).await?;
-            }
-            return Ok(StatusCode::ACCEPTED.into_response());
-        }
-    };
-    let Heard { id, client, asks, request, request_id, headers, body } = heard;
-    let era = client.era;
-    let asker = (&services, &caller);
-    let done = match asks {
-        Asks::Known(json) => Ok(Done::Answer(json)),
-        Asks::Task(asked) => {
-            let answered = tasks::answer((&services, &caller, &request_id), asked, (&id, &client), &headers).await;
-            answered.map(Done::Answer)
-        }
-        Asks::Call(call) => {
-            call::prepare(asker, call, (id.clone(), client), &headers).await.map(|prepared| match prepared {
-                Prepared::Begins(asked, telling) => Done::Begins(asked, telling),
-                Prepared::Refused(json) => Done::Answer(json),
-            })
-        }
-    };
-    match done {
-        Ok(Done::Answer(json)) => Ok(whole(json)),
-        Ok(Done::Begins(asked, telling)) => {
-            let begun = match request {
-                Ok(request) => carry_out((services, caller), *asked, request, (None, Some(body))).await,
-                Err(problem) => Err(problem),
-            };
-            match begun {
-                Ok(response) => Ok(response),
-                // The model of the client reads what it may do better; the rest is for the client itself.
-                Err(problem) => match problem.of_what_was_asked() {
-                    Some(words) => Ok(whole(telling.refused(words))),
-                    None => Err(problem.answering(&id)),
-                },
-            }
-        }
-        Err(Told::Rpc(error)) => Ok(refused(Some(&id), era, &error)),
-        Err(Told::Problem(problem)) => Err(problem.answering(&id)),
-    }
-}
-
-/// Reads a message, with all that is in it: off the workers where it is large.
-fn read(call: serve::Call) -> Read {
-    let serve::Call { services, caller, request_id, path, headers, body, .. } = call;
-    let (id, client, asks) = match mcp::read(&body, &headers) {
-        Err(Refused { id, era, error }) => return Read::Refused(id, era, error),
-        Ok(Incoming::Notification(called_off)) => {
-            return Read::Notification(called_off.map(|id| Name::new(&caller.owner, &id, &headers)));
-        }
-        Ok(Incoming::Request(request)) => match asks((&services, &caller), path.as_deref(), &request) {
-            Ok(asks) => (request.id, request.client, asks),
-            Err(error) => return Read::Refused(Some(request.id), request.client.era, error),
-        },
-    };
-    let request = serve::request(request_id.clone(), &headers, mcp::MARK, &body);
-    Read::Request(Box::new(Heard { id, client, asks, request, request_id, headers, body }))
-}
-
-/// What a request comes to.
+/// What a call comes to.
 enum Done {
     /// This answer.
     Answer(Vec<u8>),
-    /// A run, told so.
-    Begins(Box<Asked>, Box<mcp::Telling>),
+    /// A run, told so, unless it is called off.
+    Begins(Box<(Asked, mcp::Telling, CancellationToken)>),
 }
 
 /// Why a request comes to nothing.
@@ -267,10 +201,80 @@ impl<E: Into<Problem>> From<E> for Told {
     }
 }
 
+/// The answer to a message.
+async fn answer(call: serve::Call) -> Result<Response, Problem> {
+    let (services, caller) = (call.services.clone(), call.caller.clone());
+    let heard = match services.intake.work(call.body.len(), move || read(call)).await {
+        Ok(Read::Request(heard)) => heard,
+        Ok(Read::Notification(called_off)) => {
+            if let Some(run) = called_off.and_then(|name| services.mcp.open.call_off(name)) {
+                services.runs.cancel(&caller.owner, run).await?;
+            }
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+        Err(Refused { id, era, error }) => return Ok(refused(id.as_ref(), era, &error)),
+    };
+    let (id, era) = (heard.id.clone(), heard.client.era);
+    match carried_out(services, caller, *heard).await {
+        Ok(response) => Ok(response),
+        Err(Told::Rpc(error)) => Ok(refused(Some(&id), era, &error)),
+        Err(Told::Problem(problem)) => Err(problem.answering(&id)),
+    }
+}
+
+/// Reads a message, with all that is in it: off the workers where it is large.
+fn read(call: serve::Call) -> Result<Read, Refused> {
+    let serve::Call { services, caller, request_id, path, headers, body, .. } = call;
+    let (id, client, asks) = match mcp::read(&body, &headers)? {
+        Incoming::Notification(called_off) => {
+            return Ok(Read::Notification(called_off.map(|id| Name::new(&caller.owner, &id, &headers))));
+        }
+        Incoming::Request(request) => match asks((&services, &caller), path.as_deref(), &request) {
+            Ok(asks) => (request.id, request.client, asks),
+            Err(error) => return Err(Refused { id: Some(request.id), era: request.client.era, error }),
+        },
+    };
+    let request = serve::request(request_id.clone(), &headers, mcp::MARK, &body);
+    Ok(Read::Request(Box::new(Heard { id, client, asks, request, request_id, headers, body })))
+}
+
+/// The answer to a request.
+async fn carried_out(services: Services, caller: Caller, heard: Heard) -> Result<Response, Told> {
+    let Heard { id, client, asks, request, request_id, headers, body } = heard;
+    let done = match asks {
+        Asks::Known(json) => Done::Answer(json),
+        Asks::Name(json) => return Ok(([(SESSION, Uuid::new_v4().to_string())], whole(json)).into_response()),
+        Asks::Task(asked) => {
+            Done::Answer(tasks::answer((&services, &caller, &request_id), asked, (&id, &client), &headers).await?)
+        }
+        Asks::Call(call) => call::prepare((&services, &caller), call, (id, client), &headers).await?,
+    };
+    let (asked, telling, off) = match done {
+        Done::Answer(json) => return Ok(whole(json)),
+        Done::Begins(begins) => *begins,
+    };
+    let begins = async { carry_out((services, caller), asked, request?, (None, Some(body))).await };
+    let begun = tokio::select! {
+        biased;
+        () = off.cancelled() => None,
+        // Who has called it off while it began found no run to cancel: letting go of the answer ends it.
+        begun = begins => Some(begun).filter(|_| !off.is_cancelled()),
+    };
+    match begun {
+        None => Ok(whole(telling.refused("the call was called off"))),
+        Some(Ok(response)) => Ok(response),
+        // The model of the client reads what it may do better; the rest is for the client itself.
+        Some(Err(problem)) => match problem.of_what_was_asked() {
+            Some(words) => Ok(whole(telling.refused(words))),
+            None => Err(problem.into()),
+        },
+    }
+}
+
 fn asks((services, caller): Asker<'_>, only: Option<&str>, request: &Request<'_>) -> Result<Asks, RpcError> {
     let (id, client) = (&request.id, &request.client);
     Ok(match (request.method.as_str(), client.era) {
-        ("initialize", _) => Asks::Known(mcp::result(id, &InitializeBody::to(&version_of(request)?))),
+        ("initialize", _) => Asks::Name(mcp::result(id, &InitializeBody::to(&version_of(request)?))),
         ("ping", Era::Legacy) => Asks::Known(mcp::result(id, &mcp::complete(Era::Legacy))),
         ("server/discover", Era::Modern) => Asks::Known(mcp::result(id, &DiscoverBody::default())),
         ("tools/list", era) => {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::call::is_of_role;
 use super::resource::base;
-use super::{Asker, Told};
+use super::{Asker, Told, made};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::BeginError;
 use crate::chat::approval::{Approval, Decision};
@@ -125,7 +125,7 @@ async fn get(
 ) -> Result<Vec<u8>, Told> {
     let first = find((services, caller), task).await?;
     let (id, began_ms) = (first.id, first.created_at_ms);
-    let Standing { now, waiting, .. } = standing((services, caller), first).await?;
+    let Standing { now, waiting, runs, .. } = standing((services, caller), first).await?;
     let (status, message, outcome) = match now.state {
         RunState::Queued | RunState::Running => (TaskStatus::Working, None, None),
         // A call that it was to make may wait again.
@@ -153,12 +153,14 @@ async fn get(
         }
         RunState::AwaitingApproval | RunState::Completed | RunState::Failed | RunState::Cancelled => {
             let messages = items::of_run(services, &caller.owner, &now).await?;
+            let before: Vec<RunId> = runs.into_iter().filter(|run| *run != now.id).collect();
             let telling = Telling {
                 id: request.clone(),
                 client: client.clone(),
                 tool: Tool::Profile,
                 public_url: services.dialects.public_url.clone(),
                 base: base(services, headers).into(),
+                made: made::of((services, caller), &now.conversation, &before).await?,
                 open: None,
             };
             let ids = RunIds {

@@ -79,16 +79,29 @@ impl Names {
     }
 }
 
-/// `name` in the characters that are allowed: letters and digits of ASCII, single spaces, hyphens, brackets. Without its
-/// ending, which the format says.
+/// `name` in the characters that are allowed: letters and digits of ASCII, single spaces, hyphens, brackets. Others are a hyphen, as
+/// many as stand together; a name in another script, of which nothing is left, is that of any document. Without its ending, which
+/// the format says.
 fn plain_name(name: &str) -> String {
     let name = name.strip_suffix(".pdf").or_else(|| name.strip_suffix(".PDF")).unwrap_or(name);
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '(' | ')' | '[' | ']');
-    let plain: String = name.chars().map(|c| if allowed(c) { c } else { '-' }).take(MAX_NAME_CHARS).collect();
-    let words: Vec<&str> = plain.split_ascii_whitespace().collect();
-    match words.is_empty() {
-        true => "document".to_owned(),
-        false => words.join(" "),
+    let mut plain = String::new();
+    for c in name.chars() {
+        let c = match c {
+            c if c.is_ascii_alphanumeric() || matches!(c, '(' | ')' | '[' | ']') => c,
+            c if c.is_whitespace() => ' ',
+            _ => '-',
+        };
+        if matches!(c, ' ' | '-') && plain.ends_with(c) {
+            continue;
+        }
+        if plain.len() == MAX_NAME_CHARS {
+            break;
+        }
+        plain.push(c);
+    }
+    match plain.trim_matches([' ', '-']) {
+        plain if plain.contains(|c: char| c.is_ascii_alphanumeric()) => plain.to_owned(),
+        _ => "document".to_owned(),
     }
 }
 
@@ -101,13 +114,19 @@ mod tests {
         for (name, expected) in [
             ("report.pdf", "report"),
             ("Q3  report_final (2) [x].PDF", "Q3 report-final (2) [x]"),
-            ("Übersicht.pdf", "-bersicht"),
-            ("../../etc/passwd", "------etc-passwd"),
+            ("Übersicht.pdf", "bersicht"),
+            ("Überblick für\u{a0}\tJuli.pdf", "berblick f-r Juli"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("2026年 報告書.pdf", "2026"),
+            ("отчёт.pdf", "document"),
+            ("報告書 (最終).pdf", "document"),
+            ("a -- b", "a - b"),
             (" .pdf", "document"),
+            ("()", "document"),
             ("", "document"),
         ] {
             assert_eq!(plain_name(name), expected);
         }
-        assert_eq!(plain_name(&"é".repeat(1000)).len(), MAX_NAME_CHARS);
+        assert_eq!(plain_name(&"x".repeat(1000)).len(), MAX_NAME_CHARS);
     }
 }

@@ -19,6 +19,9 @@ const PRELUDE_BYTES: usize = 12;
 /// The bytes around headers and payload.
 const LEAST_BYTES: usize = PRELUDE_BYTES + 4;
 
+/// 64 KiB of a body that has no frames: it is an error, or a page.
+const MAX_OTHER_BYTES: usize = 64 << 10;
+
 /// Longer names of events and exceptions do not exist; what is longer has none.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -29,6 +32,30 @@ pub(super) struct EventStream {
     frame: Vec<u8>,
     /// The text of the frame that is handed over.
     text: String,
+    /// What the body is.
+    body: Body,
+}
+
+/// What a body is, as its first byte says.
+#[derive(Debug, Default)]
+enum Body {
+    /// Nothing of it is there yet.
+    #[default]
+    Unknown,
+    Frames,
+    /// JSON, as a gateway answers in a stream's place; its beginning.
+    Json(Vec<u8>),
+}
+
+impl Body {
+    /// The body that begins with `first`: of a length that can be the highest byte is next to nothing.
+    fn beginning_with(first: u8) -> Result<Self, Unreadable> {
+        match first {
+            0 | 1 => Ok(Self::Frames),
+            b'{' | b'[' => Ok(Self::Json(Vec::new())),
+            _ => Err(Unreadable::NoFrames),
+        }
+    }
 }
 
 /// What the headers of a frame say.
@@ -43,6 +70,16 @@ struct Headers<'a> {
 
 impl Frames for EventStream {
     fn push(&mut self, mut bytes: &[u8], hand_over: &mut impl FnMut(&str)) -> Result<(), Unreadable> {
+        if matches!(self.body, Body::Unknown)
+            && let Some(first) = bytes.first()
+        {
+            self.body = Body::beginning_with(*first)?;
+        }
+        if let Body::Json(json) = &mut self.body {
+            let fits = MAX_OTHER_BYTES.saturating_sub(json.len()).min(bytes.len());
+            json.extend_from_slice(&bytes[..fits]);
+            return Ok(());
+        }
         while !bytes.is_empty() {
             if self.frame.is_empty()
                 && let Some(length) = total_length(bytes)?
@@ -69,9 +106,10 @@ impl Frames for EventStream {
     }
 
     fn finish(self) -> Result<Ending, Unreadable> {
-        match self.frame.is_empty() {
-            true => Ok(Ending::default()),
-            false => Err(broken("is cut off")),
+        match self.body {
+            Body::Json(json) => Ok(Ending { frames: Vec::new(), tail: String::from_utf8_lossy(&json).into_owned() }),
+            Body::Unknown | Body::Frames if self.frame.is_empty() => Ok(Ending::default()),
+            Body::Unknown | Body::Frames => Err(broken("is cut off")),
         }
     }
 }
@@ -265,15 +303,16 @@ pub(super) mod tests {
             header(":error-code", TEXT, b"InternalError"),
             header(":error-message", TEXT, b"it \"broke\""),
         ];
-        let body = [
+        let all = [
             frame("event", "messageStart", r#"{"role":"assistant"}"#),
             frame("event", "contentBlockDelta", "{\"é\":1}"),
             frame_of(&odd.concat(), b"{}"),
             frame_of(b"", b""),
             frame_of(&failed.concat(), b""),
             frame("exception", "throttlingException", r#"{"message":"slow"}"#),
-        ]
-        .concat();
+        ];
+        let body = all.concat();
+        let ends: Vec<usize> = (1..=all.len()).map(|frames| all[..frames].concat().len()).collect();
         let expected = [
             "event messageStart\n{\"role\":\"assistant\"}",
             "event contentBlockDelta\n{\"é\":1}",
@@ -281,16 +320,21 @@ pub(super) mod tests {
             "unknown \n",
             "error InternalError\n{\"message\":\"it \\\"broke\\\"\"}",
             "exception throttlingException\n{\"message\":\"slow\"}",
-        ];
+        ]
+        .map(str::to_owned);
         for size in 1..=body.len() {
             let (frames, error) = read(&body, size);
-            assert_eq!((frames.as_slice(), error), (expected.map(str::to_owned).as_slice(), None), "{size}");
+            assert_eq!((frames.as_slice(), error), (&expected[..], None), "{size}");
         }
         for end in 0..body.len() {
-            let (frames, error) = read(&body[..end], 7);
-            assert!(frames.iter().zip(expected).all(|(frame, expected)| frame == expected));
-            let is_between = frames.len() < expected.len() && error.is_none();
-            assert!(is_between || error.as_deref() == Some("a frame of the answer is cut off"), "{end}: {error:?}");
+            // Whole frames are there, and a part of one more is an error wherever it ends.
+            let whole = ends.iter().take_while(|whole| **whole <= end).count();
+            let is_between = end == 0 || ends.contains(&end);
+            let expected_error = (!is_between).then(|| "a frame of the answer is cut off".to_owned());
+            for size in [1, 7, 100_000] {
+                let (frames, error) = read(&body[..end], size);
+                assert_eq!((frames.as_slice(), &error), (&expected[..whole], &expected_error), "{end}");
+            }
         }
     }
 
@@ -302,7 +346,9 @@ pub(super) mod tests {
             body[at] ^= 0x10;
             for size in [1, 5, 1000] {
                 let (frames, error) = read(&body, size);
-                assert!(frames.is_empty() && error.is_some_and(|error| error.contains("checksum")), "{at}");
+                // The first byte says whether there are frames at all.
+                let expected = if at == 0 { "not an event stream" } else { "checksum" };
+                assert!(frames.is_empty() && error.is_some_and(|error| error.contains(expected)), "{at}");
             }
         }
     }
@@ -317,12 +363,12 @@ pub(super) mod tests {
         for (bytes, expected, why) in [
             (prelude(most, 0), "is cut off", "at the cap"),
             (prelude(most + 1, 0), "is longer than", "over it"),
-            (prelude(u32::MAX, u32::MAX), "is longer than", "as long as can be"),
+            (prelude(u32::MAX, u32::MAX), "not an event stream", "as long as can be"),
             (prelude(0, 0), "do not fit", "less than nothing"),
             (prelude(15, 0), "do not fit", "one byte too short"),
             (prelude(16, 1), "do not fit", "headers over the end"),
             (prelude(100, u32::MAX), "do not fit", "headers without end"),
-            (b"{\"message\":\"no\"}".to_vec(), "checksum of its lengths", "no frames at all"),
+            (b"<html><body>no".to_vec(), "not an event stream", "a page"),
         ] {
             let (frames, error) = read(&bytes, 5);
             assert!(frames.is_empty() && error.as_deref().is_some_and(|e| e.contains(expected)), "{why}: {error:?}");

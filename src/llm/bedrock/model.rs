@@ -6,15 +6,13 @@
 use serde::Serialize;
 
 use crate::chat::model::Effort;
-
-/// 1024 tokens: a smaller budget of thoughts is refused.
-const MIN_BUDGET: u32 = 1024;
+use crate::llm::anthropic::{Generation, Holds, Thinking};
 
 /// The makers whose models differ in what a request may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Model {
-    /// Anthropic's, of that version; the newest have none in their names.
-    Anthropic { version: (u32, u32), is_small: bool, is_early_opus: bool },
+    /// Anthropic's.
+    Anthropic { generation: Generation, forces_calls: bool },
     /// Amazon's own.
     Nova,
     /// OpenAI's open ones.
@@ -38,15 +36,6 @@ pub(super) enum OwnFields {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Thinking {
-    /// The model decides; the effort guides it.
-    Adaptive { display: &'static str },
-    /// As many tokens at most, counted into the answer's limit.
-    Enabled { budget_tokens: u32 },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct OutputConfig {
     effort: &'static str,
 }
@@ -55,14 +44,10 @@ impl Model {
     /// The model called `name`.
     pub(super) fn named(name: &str) -> Self {
         let name = name.to_ascii_lowercase();
-        if let Some((_, rest)) = name.split_once("anthropic.claude") {
-            return Self::Anthropic {
-                version: if rest.contains("instant") { (1, 0) } else { version(rest) },
-                is_small: rest.contains("haiku"),
-                is_early_opus: rest.contains("opus") && version(rest) < (4, 2),
-            };
-        }
-        if name.contains("amazon.nova") {
+        if name.contains("anthropic.claude") {
+            let (generation, holds) = (Generation::from_model(&name), Holds::from_model(&name));
+            Self::Anthropic { generation, forces_calls: holds.calls }
+        } else if name.contains("amazon.nova") {
             Self::Nova
         } else if name.contains("openai.gpt-oss") {
             Self::OpenWeights
@@ -74,7 +59,11 @@ impl Model {
     /// Whether the instructions and messages may end with a cache point, and then the tools too.
     pub(super) fn caches(self) -> (bool, bool) {
         match self {
-            Self::Anthropic { version, .. } => (version >= (3, 7), version >= (3, 7)),
+            // Those that think have caches.
+            Self::Anthropic { generation, .. } => {
+                let has_caches = generation != Generation::Unthinking;
+                (has_caches, has_caches)
+            }
             Self::Nova => (true, false),
             Self::OpenWeights | Self::Other => (false, false),
         }
@@ -83,7 +72,7 @@ impl Model {
     /// Whether it can be told that a tool has to be called.
     pub(super) fn forces_calls(self) -> bool {
         match self {
-            Self::Anthropic { version, is_small, .. } => version >= (3, 0) && (version < (5, 1) || is_small),
+            Self::Anthropic { forces_calls, .. } => forces_calls,
             Self::Nova => true,
             Self::OpenWeights | Self::Other => false,
         }
@@ -108,64 +97,41 @@ impl Model {
     /// Whether it takes a temperature while it does not think.
     pub(super) fn takes_temperature(self) -> bool {
         match self {
-            Self::Anthropic { version, .. } => version < (4, 7),
+            Self::Anthropic { generation, .. } => generation.takes_temperature(),
             Self::Nova | Self::OpenWeights | Self::Other => true,
         }
     }
 
     /// The fields for `effort` before an answer of `max_tokens`; `None` leaves it to the model.
     pub(super) fn thinking(self, effort: Option<Effort>, max_tokens: u32) -> Option<OwnFields> {
-        let (budget_tokens, word) = match effort? {
-            Effort::None => return None,
-            Effort::Low => (2048, "low"),
-            Effort::Medium => (8192, "medium"),
-            Effort::High => (16_384, "high"),
-            Effort::Max => (24_576, "max"),
-        };
         match self {
-            Self::Anthropic { version, .. } if version < (3, 7) => None,
-            Self::Anthropic { version, .. } if version < (4, 6) => {
-                let budget_tokens = budget_tokens.min(self.most_tokens().saturating_sub(max_tokens));
-                let thinking = Thinking::Enabled { budget_tokens };
-                (budget_tokens >= MIN_BUDGET).then_some(OwnFields::Thinking { thinking, output_config: None })
+            Self::Anthropic { generation, .. } => {
+                let thinking = generation.thinking(effort, max_tokens)?;
+                let output_config = match thinking {
+                    Thinking::Adaptive { .. } => effort.map(|effort| OutputConfig { effort: effort.name() }),
+                    Thinking::Enabled { .. } => None,
+                };
+                Some(OwnFields::Thinking { thinking, output_config })
             }
-            Self::Anthropic { .. } => Some(OwnFields::Thinking {
-                // Without it the thoughts are not sent, and the model is silent for minutes.
-                thinking: Thinking::Adaptive { display: "summarized" },
-                output_config: Some(OutputConfig { effort: word }),
+            Self::OpenWeights => Some(OwnFields::Reasoning {
+                reasoning_effort: match effort? {
+                    Effort::None => return None,
+                    Effort::Low => "low",
+                    Effort::Medium => "medium",
+                    Effort::High | Effort::Max => "high",
+                },
             }),
             Self::Nova | Self::Other => None,
-            Self::OpenWeights => {
-                let reasoning_effort = if word == "max" { "high" } else { word };
-                Some(OwnFields::Reasoning { reasoning_effort })
-            }
         }
     }
 
     /// What an answer may be long, thoughts included: where a budget needs a limit and none is set.
     pub(super) fn most_tokens(self) -> u32 {
         match self {
-            Self::Anthropic { is_early_opus: true, .. } => 32_000,
+            Self::Anthropic { generation: Generation::Budgeted { most_tokens }, .. } => most_tokens,
             Self::Anthropic { .. } | Self::Nova | Self::OpenWeights | Self::Other => 64_000,
         }
     }
-}
-
-/// The version in what stands behind the family's name. Not a date, and not the `v2` of the cloud's own numbers. Who has none
-/// is newer than all.
-fn version(rest: &str) -> (u32, u32) {
-    // The number of the cloud's own: `-v1:0`.
-    let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
-    let family = rest.rsplit_once("-v").filter(|(_, number)| is_number(number)).map_or(rest, |(family, _)| family);
-    if family.is_empty() {
-        // `claude-v2:1`, before there were families.
-        return (2, 0);
-    }
-    let is_version = |word: &&str| (1..=2).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit());
-    let words = family.split(|c: char| !c.is_ascii_alphanumeric());
-    let mut numbers = words.skip_while(|word| !is_version(word)).take_while(is_version);
-    let mut next = || numbers.next().and_then(|word| word.parse().ok());
-    next().map_or((u32::MAX, 0), |major| (major, next().unwrap_or(0)))
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::block::{Block, CachePoint, Document, Message, Reasoning, Source};
 use super::documents;
-use super::model::{Model, OwnFields, Thinking};
+use super::model::{Model, OwnFields};
 use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
 use crate::chat::file::FileRef;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
+use crate::llm::anthropic::Thinking;
 use crate::llm::files::{Piece, pieces, returned_by};
 use crate::llm::history::{self, Arguments, AssistantTurn, Entry, FILES_FOLLOW, NO_ANSWER, NO_OUTPUT};
 use crate::llm::{form, schema};

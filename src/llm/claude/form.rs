@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use super::thinking::Holds;
 use crate::agent::ports::llm::{ChatRequest, MustCall};
 use crate::chat::answer_format::AnswerFormat;
+use crate::llm::anthropic::Holds;
 use crate::llm::{form, schema};
 
 /// The tool whose arguments are an answer.

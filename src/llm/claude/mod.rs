@@ -4,7 +4,6 @@
 mod event;
 mod fold;
 mod form;
-mod thinking;
 mod wire;
 
 use std::sync::Arc;

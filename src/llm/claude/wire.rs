@@ -7,13 +7,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::form::{Form, Way};
-use super::thinking::{Generation, Thinking, most_tokens};
 use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
 use crate::chat::file::FileRef;
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
 use crate::chat::model::Effort;
 use crate::chat::tool::ToolDef;
+use crate::llm::anthropic::{Generation, Thinking, most_tokens};
 use crate::llm::files::{Data, Piece, pieces, returned_by};
 use crate::llm::history::{self, Arguments, AssistantTurn, Entry, NO_OUTPUT};
 use crate::llm::{form, schema};

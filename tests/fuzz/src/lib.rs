@@ -3,6 +3,7 @@
 //!
 //! The first four bytes of an input are not the server's: they say how the rest is cut, see [`pieces`].
 
+pub mod frames;
 #[path = "../../it/support/said.rs"]
 pub mod said;
 pub mod targets;

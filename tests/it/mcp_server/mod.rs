@@ -6,7 +6,9 @@ mod direct;
 mod hostile;
 mod identity;
 mod listing;
+mod made;
 mod peer;
+mod sessions;
 mod stdio;
 mod tasks;
 

@@ -1,12 +1,18 @@
 //! Messages on lines, as desktops send them to programs that they have started.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use switchboard::app::stdio::{Bearer, carry};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::sync::Notify;
 
+use super::made::drawing;
 use super::{call, forms, request, text};
-use crate::openai::playing;
-use crate::support::model::{Scripted, says, turn};
+use crate::files::PIXEL;
+use crate::openai::{playing, with};
+use crate::support::model::{Scripted, calls, says, turn};
+use crate::support::upstream::Answer;
 use crate::support::wait::eventually;
 
 /// A desktop.
@@ -103,6 +109,55 @@ async fn what_was_asked_before_the_end_of_input_is_answered() {
         desktop.say(&call("ask_workflow", json!({"message": "First?"}), forms()).to_string()).await;
         desktop.says.shutdown().await.unwrap();
         assert_eq!(text(&desktop.hears().await["result"]), "One.");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_in_work_at_the_end_of_input_is_answered() {
+    let gate = Arc::new(Notify::new());
+    let slowly =
+        Answer::ok("text/event-stream", turn().text("One.").bytes()).gated(&gate, turn().finish("stop").bytes());
+    let s = with(&[], &[], [slowly]).await;
+    with_desktop(&s, async |desktop| {
+        desktop.say(&call("ask_workflow", json!({"message": "First?"}), forms()).to_string()).await;
+        eventually("the model is asked", async || (s.model.requests().len() == 1).then_some(())).await;
+        desktop.says.shutdown().await.unwrap();
+        gate.notify_one();
+        assert_eq!(text(&desktop.hears().await["result"]), "One.");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_names_no_request_is_answered_without_a_name_and_what_wants_no_answer_gets_none() {
+    let s = playing([]).await;
+    with_desktop(&s, async |desktop| {
+        desktop.say(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#).await;
+        desktop.say(r#"{"jsonrpc":"2.0","method":"notifications/made-up"}"#).await;
+        for line in
+            [r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "[]"]
+        {
+            desktop.say(line).await;
+            let refused = desktop.hears().await;
+            assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)), "{line}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_small_file_is_in_the_answer_itself() {
+    let (_fake, s) = drawing([calls("c1", "peer__draw", &json!({})), says("Drawn.")]).await;
+    with_desktop(&s, async |desktop| {
+        desktop.say(&call("ask_desk", json!({"message": "Draw"}), forms()).to_string()).await;
+        let answer = desktop.hears().await;
+        let items = answer["result"]["content"].as_array().unwrap();
+        let [words, file] = &items[..] else { panic!("{answer}") };
+        assert_eq!((&words["text"], &file["type"]), (&json!("Drawn."), &json!("resource")), "{answer}");
+        let file = &file["resource"];
+        assert_eq!((&file["blob"], &file["mimeType"]), (&json!(PIXEL), &json!("image/png")));
+        assert!(file["uri"].as_str().unwrap().ends_with("/content"));
     })
     .await;
 }

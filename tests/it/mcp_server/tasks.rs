@@ -15,11 +15,11 @@ fn ask(tool: &str) -> Value {
     call(tool, json!({"message": "Close 7"}), tasks())
 }
 
-fn about(method: &str, task: &Value) -> Value {
+pub fn about(method: &str, task: &Value) -> Value {
     request(method, json!({"taskId": task["taskId"]}), tasks())
 }
 
-async fn until(app: &TestApp, task: &Value, status: &str) -> Value {
+pub async fn until(app: &TestApp, task: &Value, status: &str) -> Value {
     eventually(status, async || {
         let now = result(app, &about("tasks/get", task)).await;
         (now["status"] == status).then_some(now)
@@ -108,4 +108,63 @@ async fn a_task_that_waits_is_cancelled_and_its_call_turned_down() {
     assert_eq!(ended["taskId"], task["taskId"]);
     assert_eq!(w.waiting(&w.s.app.token).await.len(), 0);
     assert_eq!((writes(&w.backend), w.s.model.requests().len()), (vec![], 1));
+}
+
+#[tokio::test]
+async fn a_task_with_two_calls_that_wait_asks_for_both_and_goes_on_behind_both() {
+    let both =
+        turn().call("c1", "close_ticket", &json!({"id": 7})).call("c2", "close_ticket", &json!({"id": 8})).done();
+    let w = World::playing([both, says("Closed."), says("Closed.")]).await;
+    let task = result(&w.s.app, &ask("ask_tickets")).await;
+    let waits = until(&w.s.app, &task, "input_required").await;
+    let keys: Vec<String> = waits["inputRequests"].as_object().unwrap().keys().cloned().collect();
+    let [one, two] = &keys[..] else { panic!("{waits}") };
+    let mut update = about("tasks/update", &task);
+    update["params"]["inputResponses"] = json!({one: approves()});
+    result(&w.s.app, &update).await;
+    let waits = until(&w.s.app, &task, "input_required").await;
+    let left: Vec<&String> = waits["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(left, [two], "{waits}");
+    update["params"]["inputResponses"] = json!({two: approves()});
+    result(&w.s.app, &update).await;
+    let done = until(&w.s.app, &task, "completed").await;
+    assert_eq!((text(&done["result"]), writes(&w.backend).len()), ("Closed.".to_owned(), 2), "{done}");
+}
+
+#[tokio::test]
+async fn a_task_whose_call_a_role_lets_through_says_so_and_goes_on_when_it_has() {
+    let w = World::playing([calls("c1", "refund", &json!({"amount": 5})), says("Paid.")]).await;
+    let (ada, chief) = (w.s.app.token.clone(), w.s.app.token_of("zoe", None, &["chief"]));
+    let task = result(&w.s.app, &ask("ask_tickets")).await;
+    let waits = eventually("it waits", async || {
+        let now = result(&w.s.app, &about("tasks/get", &task)).await;
+        now["statusMessage"].is_string().then_some(now)
+    })
+    .await;
+    assert_eq!(waits["status"], "working", "its own user is not asked: {waits}");
+    assert!(waits["statusMessage"].as_str().unwrap().contains("chief"), "{waits}");
+    let waiting = w.waiting(&chief).await;
+    let [approval] = &waiting[..] else { panic!("one call waits") };
+    let mut update = about("tasks/update", &task);
+    update["params"]["inputResponses"] = json!({approval: approves()});
+    let (status, refused) = error(post(&w.s.app, &ada, "/mcp", &update).await).await;
+    assert_eq!((status, &refused["code"]), (200, &json!(-32602)), "{refused}");
+    let approve = json!({"decision": "approve"});
+    assert_eq!(w.decide_as(&chief, approval, &approve).await.status(), 200);
+    assert_eq!(writes(&w.backend), [""; 0], "a grant makes no call");
+    w.decide_as(&ada, approval, &approve).await.text().await.unwrap();
+    let done = until(&w.s.app, &task, "completed").await;
+    assert_eq!((text(&done["result"]), writes(&w.backend).len()), ("Paid.".to_owned(), 1));
+}
+
+#[tokio::test]
+async fn another_user_cancels_no_task() {
+    let s = playing([turn().text("Slowly").hangs()]).await;
+    let task = result(&s.app, &ask("ask_workflow")).await;
+    let bob = s.app.token_of("bob", None, &["USER"]);
+    for asked in [about("tasks/cancel", &task), about("tasks/update", &task)] {
+        let (status, refused) = error(post(&s.app, &bob, "/mcp", &asked).await).await;
+        assert_eq!((status, &refused["code"]), (200, &json!(-32602)), "{refused}");
+    }
+    assert_eq!(result(&s.app, &about("tasks/get", &task)).await["status"], "working");
 }

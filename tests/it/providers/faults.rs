@@ -170,6 +170,27 @@ async fn a_success_that_is_no_stream_says_what_it_is() {
             assert_eq!((error.kind, error.detail.to_string().as_str()), (*kind, *words), "{vendor:?}");
         }
     }
+    let frames = "application/vnd.amazon.eventstream";
+    let page = "the answer is not an event stream: it does not begin with a frame";
+    let of_frames = [
+        (Answer::ok("text/html", "<html>"), Kind::Malformed, "the answer is text/html, not an event stream"),
+        (Answer::ok(frames, "<html>"), Kind::Malformed, page),
+        (Answer::ok("text/plain", "no healthy upstream"), Kind::Malformed, page),
+        (Answer::ok(json, completion), Kind::Malformed, "the answer is application/json, not an event stream"),
+        (Answer::ok(frames, completion), Kind::Malformed, "the answer is json, not an event stream"),
+        (
+            Answer::ok(json, r#"{"message":"Missing Authentication Token"}"#),
+            unavailable,
+            "Missing Authentication Token",
+        ),
+        (Answer::ok(frames, ""), Kind::Truncated, "the stream ended without its terminal marker"),
+    ];
+    for (answer, kind, words) in of_frames {
+        let upstream = Upstream::script([answer]).await;
+        let (turn, failure) = turn(&*provider(Vendor::Bedrock, &upstream.url())).await;
+        let error = failure.unwrap();
+        assert_eq!((error.kind, error.detail.to_string().as_str(), turn.message.text().as_str()), (kind, words, ""));
+    }
     // Servers say anything of a good stream.
     for answer in
         [Answer::ok(json, ""), Answer::ok("text/plain", ""), Answer::ok(SSE, "").header("content-encoding", "identity")]

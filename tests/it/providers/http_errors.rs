@@ -156,6 +156,14 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
         ),
         ("ollama", 404, r#"{"error":"model 'x' not found"}"#, Kind::ModelNotFound),
         ("ollama", 400, r#"{"error":"the input length exceeds the context length"}"#, Kind::ContextTooLong),
+        ("bedrock", 403, r#"{"message":"You don't have access to the model."}"#, Kind::Unauthorized),
+        ("bedrock", 404, r#"{"message":"Could not resolve the model."}"#, Kind::ModelNotFound),
+        ("bedrock", 400, r#"{"message":"The provided model identifier is invalid."}"#, Kind::ModelNotFound),
+        ("bedrock", 400, r#"{"message":"Input is too long for requested model."}"#, Kind::ContextTooLong),
+        ("bedrock", 400, r#"{"message":"1 validation error detected"}"#, Kind::Rejected),
+        ("bedrock", 429, r#"{"message":"Too many requests"}"#, Kind::RateLimited { retry_after: None }),
+        ("bedrock", 429, r#"{"message":"Too many tokens per day"}"#, Kind::QuotaExceeded),
+        ("bedrock", 424, r#"{"message":"x","code":"ModelErrorException"}"#, Kind::ModelFault),
     ];
     for (name, status, body, kind) in cases {
         let vendor = Vendor::parse(name).unwrap();

@@ -241,6 +241,7 @@ macro_rules! contract {
         crate::store::contract::contract!(@ $database, clients:
             results_of_a_client_stand_behind_the_calls_again
             results_are_taken_once_and_only_of_the_newest_run
+            words_beside_results_stand_behind_them_as_the_users_own
             results_may_come_again_where_their_run_did_not_end_well
             our_words_from_a_user_are_a_message_like_any_other
             what_a_client_told_of_before_begins_every_branch
@@ -352,8 +353,7 @@ impl Room {
         text: &str,
         bytes: usize,
     ) -> Result<RunStart, BeginError> {
-        let history = HistoryBound { bytes, by_summary: false };
-        let ask = Ask::message(text.to_owned());
+        let (history, ask) = (HistoryBound { bytes, by_summary: false }, Ask::message(text));
         let new = NewRun { id, history, ..self.new_run(Question::Ask { ask: &ask, parent: None }) };
         Ok(running(store.begin_run(new).await?))
     }

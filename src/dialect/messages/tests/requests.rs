@@ -3,18 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::chat::ids::ConversationId;
+use crate::chat::input::Said;
 use crate::chat::model::Effort;
 use crate::chat::tool::ToolChoice;
 use crate::dialect::DecodeError;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, ToldCall};
 use crate::dialect::messages::history::{self, Told};
-use crate::dialect::messages::{Messages, request};
-use crate::dialect::told::Unawaited;
+use crate::dialect::messages::request;
+use crate::dialect::told::{Limits, Unawaited};
 
 /// A profile that believes nothing.
 const AWAITED: Unawaited<'_> = Unawaited { all: false, believes: &|_| false };
 
-const DIALECT: Messages = Messages { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
+const LIMITS: Limits = Limits { max_message_bytes: 40, max_result_bytes: 20, max_history_bytes: 10 };
 
 fn told(messages: &Value) -> Result<Told, String> {
     history::read(&serde_json::value::to_raw_value(messages).unwrap(), |_| false)
@@ -139,7 +140,7 @@ fn what_is_new_stands_behind_the_last_thing_that_the_assistant_said() {
 }
 
 fn asked(body: &Value) -> Result<request::Read, DecodeError> {
-    request::read(&DIALECT, body.to_string().as_bytes(), AWAITED)
+    request::read(&LIMITS, body.to_string().as_bytes(), AWAITED)
 }
 
 fn with(change: &Value) -> Value {
@@ -210,7 +211,7 @@ fn a_request_names_what_is_wrong_and_passes_over_what_it_does_not_know() {
 }
 
 #[test]
-fn results_find_their_conversation_and_words_beside_them_are_read_with_the_last() {
+fn results_find_their_conversation_and_words_beside_them_are_the_users_own() {
     let result = |id: &str, is_error: bool| json!({"type": "tool_result", "tool_use_id": id, "content": "sun", "is_error": is_error});
     let messages = json!([
         user(json!("Weather?")),
@@ -224,7 +225,8 @@ fn results_find_their_conversation_and_words_beside_them_are_read_with_the_last(
         files: Vec::new(),
         is_error,
     };
-    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun\n\nAnd?", true)]);
+    let said = Said { text: "And?".to_owned(), files: Vec::new() };
+    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun", true)], Some(said));
     assert_eq!((read.question.ask, read.question.earlier), (expected, vec![]));
     assert_eq!(read.conversation, Some(ConversationId::parse("c").unwrap()));
 }
@@ -289,7 +291,7 @@ fn results_that_nobody_waits_for_are_told_where_the_profile_believes_them() {
     let theirs = body(user(json!([result("toolu_other"), {"type": "text", "text": "And?"}])));
     let told = |body: &Value, all: bool, believed: bool| {
         let results = Unawaited { all, believes: &|_| believed };
-        request::read(&DIALECT, body.to_string().as_bytes(), results)
+        request::read(&LIMITS, body.to_string().as_bytes(), results)
     };
     let rows = [
         (&ours, false, true, Some(None), "somebody may wait"),
@@ -305,7 +307,7 @@ fn results_that_nobody_waits_for_are_told_where_the_profile_believes_them() {
                 assert_eq!(read.conversation, None, "{reason}");
                 Some(text)
             }
-            Ask::Results(_) | Ask::Again => None,
+            Ask::Results(..) | Ask::Again => None,
         });
         assert_eq!(asked, expected.map(|text| text.map(str::to_owned)), "{reason}");
     }

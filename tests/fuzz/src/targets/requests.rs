@@ -8,6 +8,7 @@ use switchboard::dialect::ai_sdk::{AiSdk, Query, Version};
 use switchboard::dialect::chat_message::ChatMessage;
 use switchboard::dialect::chat_stream::ChatStream;
 use switchboard::dialect::openai_chat::{Key, OpenAiChat};
+use switchboard::dialect::told::Limits;
 
 use super::parts;
 
@@ -53,11 +54,11 @@ pub fn chat_message(input: &[u8]) {
 
 /// A conversation's id in a header before the body.
 pub fn openai(input: &[u8]) {
-    let dialect = OpenAiChat {
+    let dialect = OpenAiChat(Limits {
         max_message_bytes: MESSAGE_BYTES,
         max_result_bytes: CONTEXT_BYTES,
         max_history_bytes: 2 * CONTEXT_BYTES,
-    };
+    });
     let _ = dialect.parse(input, Key::None).map_err(checked);
     let (id, body) = parts(input);
     if let Ok(id) = ConversationId::parse(&id) {

@@ -1,4 +1,5 @@
-//! How much a Claude thinks, and whether it takes a temperature: both depend on the model's version, which its name tells.
+//! How much a Claude thinks, whether it takes a temperature, and what holds it to a form, over whichever wire it is asked: all
+//! depends on the model's version, which its name tells.
 //! <https://platform.claude.com/docs/en/build-with-claude/thinking>,
 //! effort: <https://platform.claude.com/docs/en/build-with-claude/effort>.
 
@@ -23,6 +24,7 @@ pub(super) enum Thinking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Display {
+    /// A summary of them.
     Summarized,
 }
 
@@ -112,7 +114,7 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// Of the model called `model`: schemas since 4.5, and Opus 4.1; forced calls before 5.1, and by Haikus. What is no
+    /// Of the model called `model`: schemas since 4.5, and Opus 4.1; forced calls since 3.0 and before 5.1, and by Haikus. What is no
     /// Claude by its name is behind a gateway, which turns a forced call into its own kind.
     pub(super) fn from_model(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
@@ -120,16 +122,26 @@ impl Holds {
         let Some(version) = version(name) else { return Self { schema: false, calls: false } };
         Self {
             schema: version >= (4, 5) || (version == (4, 1) && name.contains("opus")),
-            calls: version < (5, 1) || name.contains("haiku"),
+            calls: version >= (3, 0) && (version < (5, 1) || name.contains("haiku")),
         }
     }
 }
 
-/// The version in what stands behind `claude` in a model's name. Not a date and not the `v2` of a cloud's name.
+/// The version in what stands behind `claude` in a model's name. Not a date, and not the number that clouds put behind it:
+/// `-v1:0`.
 fn version(name: &str) -> Option<(u32, u32)> {
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let family = name.rsplit_once("-v").filter(|(_, number)| is_number(number)).map_or(name, |(family, _)| family);
+    if family.is_empty() {
+        // `claude-v2:1`, before there were families.
+        return Some((2, 0));
+    }
+    if family.contains("instant") {
+        return Some((1, 0));
+    }
+    let words = family.split(|c: char| !c.is_ascii_alphanumeric());
     let mut numbers =
-        words.skip_while(|word| !is_version(word)).take_while(|word| is_version(word)).map(|word| word.parse::<u32>());
+        words.skip_while(|word| !is_version(word)).take_while(|word| is_version(word)).map(str::parse::<u32>);
     let major = numbers.next()?.ok()?;
     Some((major, numbers.next().and_then(Result::ok).unwrap_or(0)))
 }
@@ -162,6 +174,14 @@ mod tests {
             ("claude-opus-4-7", Generation::Newest, "the first without a temperature"),
             ("claude-sonnet-5-5", Generation::Newest, "the default"),
             ("claude-opus-10", Generation::Newest, "one to come"),
+            ("anthropic.claude-v2:1", Generation::Unthinking, "before families: a cloud's number is its version"),
+            ("anthropic.claude-instant-v1", Generation::Unthinking, "the small one of those"),
+            ("anthropic.claude-3-opus-20240229-v1:0", Generation::Unthinking, "a date and a cloud's number"),
+            ("anthropic.claude-3-7-sonnet-20250219-v1:0", LARGE, "the same"),
+            ("anthropic.claude-opus-4-20250514-v1:0", SMALL, "the same"),
+            ("claude-3-5-sonnet-v2@20241022", Generation::Unthinking, "a number before a date"),
+            ("eu.anthropic.claude-opus-4-6-v1", Generation::Adaptive, "a cloud's number without its second part"),
+            ("anthropic.claude-mythos-preview-v1:0", Generation::Newest, "a cloud's number alone is no version"),
             ("claude-mythos-preview", Generation::Newest, "no version"),
             ("glm-4.6", Generation::Foreign, "another model behind the same wire"),
         ] {
@@ -172,6 +192,7 @@ mod tests {
     #[test]
     fn a_models_name_tells_what_it_is_held_to() {
         for (model, schema, calls, reason) in [
+            ("anthropic.claude-v2:1", false, false, "before calls"),
             ("claude-3-opus-20240229", false, true, "before schemas"),
             ("claude-opus-4-1", true, true, "the first with schemas"),
             ("claude-sonnet-4-20250514", false, true, "4.0"),
