@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::open::Name;
-use super::resource::base;
 use super::tools::{self, Found};
 use super::{Asker, Told};
 use crate::agent::ports::conversations::Role;
@@ -22,6 +21,7 @@ use crate::dialect::mcp::{
     AskArguments, CallRequest, Client, Id, InputReply, RpcError, Telling, Tool, asked, decided, direct,
 };
 use crate::http::Services;
+use crate::http::address::base;
 use crate::http::earlier::walk;
 use crate::http::problem::Problem;
 
