@@ -3,6 +3,7 @@
 //! **Invariant:** only this floor knows status codes; [`problem::Problem`] is the one error, and its body the one
 //! error body but for protocols whose clients know others (`problem::ErrorFormat`).
 
+mod address;
 mod agent_stream;
 mod ai_sdk;
 mod answer;

@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
+use super::address::base;
 use super::body::Taken;
 use super::branch::{self, Resolved};
 use super::problem::Problem;
@@ -122,6 +123,7 @@ pub(super) async fn carry_out(
 /// The request as its protocol reads it, and as its run needs it.
 fn read(dialect: &dyn Dialect, call: &Call, unawaited: bool) -> Result<(Asked, Request), Problem> {
     let Call { services, caller, request_id, path, uri, headers, body } = call;
+    let public_url = base(services, headers).into();
     let asked = dialect.decode(&dialect::Request {
         path: path.as_deref(),
         query: uri.query().unwrap_or_default(),
@@ -130,7 +132,7 @@ fn read(dialect: &dyn Dialect, call: &Call, unawaited: bool) -> Result<(Asked, R
         unawaited,
         assistants: &Offered { runs: &services.runs, caller },
         roles: &caller.roles,
-        public_url: &services.dialects.public_url,
+        public_url: &public_url,
     })?;
     let request = request(request_id.clone(), headers, &asked.mark, body)?;
     let digest = || digest_of(&asked.mark, &dialect.repeated(headers, body));

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::open::{Name, Open};
-use super::resource::base;
 use super::tools::{self, Found};
 use super::{Asker, Done, Told, made};
 use crate::agent::ports::conversations::Role;
@@ -23,6 +22,7 @@ use crate::dialect::mcp::{
     AskArguments, CallRequest, Client, Id, InputReply, RpcError, Telling, Tool, asked, decided, direct,
 };
 use crate::http::Services;
+use crate::http::address::base;
 use crate::http::earlier::walk;
 use crate::http::problem::Problem;
 

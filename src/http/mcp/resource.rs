@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::open::OpenCalls;
 use crate::chat::caller::Caller;
 use crate::http::Services;
+use crate::http::address::base;
 use crate::http::auth::{AuthConfig, Authenticated, Mode, Pages, Sender};
 use crate::http::problem::Problem;
 
@@ -69,18 +70,6 @@ fn is_foreign(services: &Services, headers: &HeaderMap) -> bool {
     let public = services.dialects.public_url.as_ref();
     let own = public.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     !is_here && (public.is_empty() || text(header::ORIGIN) != Some(own.as_str()))
-}
-
-/// Where people reach this server: as the settings say, else as the request does.
-pub(super) fn base(services: &Services, headers: &HeaderMap) -> String {
-    let public = &services.dialects.public_url;
-    if !public.is_empty() {
-        return public.to_string();
-    }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    let host = host.filter(|host| !host.is_empty() && host.chars().all(is_plain));
-    format!("http://{}", host.unwrap_or("localhost"))
 }
 
 /// The path of one of these routes, as far as it needs no quoting.

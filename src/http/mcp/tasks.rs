@@ -10,7 +10,6 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::call::is_of_role;
-use super::resource::base;
 use super::{Asker, Told, made};
 use crate::agent::ports::approvals::ApprovalView;
 use crate::agent::ports::store::BeginError;
@@ -25,6 +24,7 @@ use crate::dialect::mcp::{
     self, Client, Id, InputReply, RpcError, TaskBody, TaskOutcome, TaskStatus, Telling, Tool, complete, elicited,
 };
 use crate::http::Services;
+use crate::http::address::base;
 use crate::http::problem::Problem;
 use crate::http::request_id::RequestId;
 use crate::http::responses::{items, told};

@@ -256,6 +256,39 @@ async fn a_page_made_with_the_react_hook_talks_and_approves() {
 }
 
 #[tokio::test]
+async fn a_page_of_assistant_ui_asks_approves_stops_asks_again_and_is_loaded_again() {
+    let turns = [
+        calls("c1", "get_ticket", &json!({"id": 7})),
+        says("Open."),
+        calls("c2", "close_ticket", &json!({"id": 7})),
+        says("Closed."),
+        turn().text("Half").hangs(),
+        says("Whole."),
+        says("Still closed."),
+    ];
+    let w = World::playing(turns).await;
+    let Some(seen) = node::run("assistant-ui.mjs", &[], &w.s.app).await else { return };
+    let looked = json!([["user", "Look at 7"], ["assistant", "get_ticket: done", "Open."]]);
+    let whole = json!([
+        ["user", "Look at 7"],
+        ["assistant", "get_ticket: done", "Open."],
+        ["user", "Close 7"],
+        ["assistant", "close_ticket: done", "Closed."],
+        ["user", "Tell me much"],
+        ["assistant", "Whole."],
+    ]);
+    assert_eq!(seen["text"], looked);
+    assert_eq!(seen["asked"], json!(["assistant", "Approve close_ticket"]));
+    assert_eq!(seen["approved"], json!(["assistant", "close_ticket: done", "Closed."]));
+    assert_eq!(seen["stopped"], json!(["assistant", "Half"]));
+    assert_eq!(seen["again"], whole, "the answer that was asked for again takes the place of the half one");
+    assert_eq!(seen["reloaded"], whole);
+    assert_eq!(seen["after"], json!(["assistant", "Still closed."]));
+    assert_eq!(seen["conversations"], 1);
+    assert_eq!(w.writes(), ["POST /v1/tickets/7/close"], "made once");
+}
+
+#[tokio::test]
 async fn a_stop_of_the_client_ends_a_run_in_the_background_at_once_or_with_the_next_message() {
     for major in ALL {
         let half = || turn().text("Half").hangs();

@@ -99,7 +99,9 @@ async fn a_preview_is_told_in_words() {
     let list = s.app.http.get(s.app.url("/v1/agent/approvals")).bearer_auth(&s.app.token).send().await.unwrap();
     let list: serde_json::Value = list.json().await.unwrap();
     let id = list["items"][0]["approval_id"].as_str().unwrap();
-    assert!(text.contains(&format!("\n\nA change is ready and not saved yet: accept or reject it on this server's page, or at /v1/agent/previews/{id}/decision.\n\n")), "{text}");
+    let here = s.app.url("");
+    let page = format!("on this server's page, {here}/#/waiting, or at {here}/v1/agent/previews/{id}/decision.");
+    assert!(text.contains(&format!("\n\nA change is ready and not saved yet: accept or reject it {page}\n\n")), "{text}");
 }
 
 #[tokio::test]
