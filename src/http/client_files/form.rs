@@ -256,3 +256,46 @@ impl Stream for Pieces {
         Poll::Ready(Some(Ok(piece)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::iter::{once, repeat_n};
+
+    use axum::http::HeaderValue;
+    use futures::TryStreamExt;
+
+    use super::*;
+
+    const PIECE: usize = 64 << 10;
+
+    fn form(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Form {
+        let body = Body::from_stream(stream::iter(pieces.map(Ok::<_, Infallible>)));
+        let form = HeaderValue::from_static("multipart/form-data; boundary=edge");
+        Form::new(Face::Messages, &HeaderMap::from_iter([(header::CONTENT_TYPE, form)]), body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn of_a_file_that_is_there_at_once_one_piece_is_read_at_a_time() {
+        let head = "--edge\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n";
+        let file = repeat_n(Bytes::from(vec![b'x'; PIECE]), 100);
+        let pieces = once(Bytes::from(head)).chain(file).chain(once(Bytes::from("\r\n--edge--\r\n")));
+        let said = Said::default();
+        let file = form(pieces).file().await.unwrap();
+        let read: Vec<usize> = file.content(&said).map_ok(|piece| piece.len()).try_collect().await.unwrap();
+        assert_eq!((read.iter().sum::<usize>(), said.terms.get()), (100 * PIECE, Some(&Terms::default())));
+        assert!(read.iter().all(|length| *length <= PIECE), "{read:?}");
+    }
+
+    #[tokio::test]
+    async fn a_form_that_never_comes_to_its_file_is_not_read_to_its_end() {
+        let read = Arc::<AtomicUsize>::default();
+        let count = read.clone();
+        let pieces = repeat_n(Bytes::from(vec![b'x'; PIECE]), 1000);
+        let pieces = pieces.inspect(move |piece| {
+            count.fetch_add(piece.len(), Ordering::Relaxed);
+        });
+        assert!(form(pieces).file().await.is_err());
+        assert!(read.load(Ordering::Relaxed) <= REST_BYTES + PIECE);
+    }
+}
