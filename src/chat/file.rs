@@ -63,6 +63,37 @@ impl FileKind {
     }
 }
 
+/// What a file is for, as whoever uploads it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    /// Whatever its user needs it for.
+    #[default]
+    UserData,
+    /// To be seen by a model.
+    Vision,
+    /// To be read by an assistant.
+    Assistants,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::UserData, Self::Vision, Self::Assistants];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UserData => "user_data",
+            Self::Vision => "vision",
+            Self::Assistants => "assistants",
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|purpose| purpose.name() == name)
+    }
+}
+
 /// What a message knows of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRef {

@@ -60,12 +60,17 @@ pub(super) fn of_url(url: &str, name: Option<String>) -> Result<GivenFile, &'sta
 }
 
 /// The file that was uploaded under this id: our own, or with what OpenAI's or Anthropic's clients know it by in front.
+pub fn file_id(id: &str) -> Option<FileId> {
+    let own = id.strip_prefix("file-").or_else(|| id.strip_prefix("file_")).unwrap_or(id);
+    FileId::parse(own).ok()
+}
+
+/// The same, of a message.
 ///
 /// # Errors
 /// When it is no id.
 pub(super) fn uploaded(id: &str) -> Result<GivenFile, &'static str> {
-    let own = id.strip_prefix("file-").or_else(|| id.strip_prefix("file_")).unwrap_or(id);
-    FileId::parse(own).map(GivenFile::Uploaded).map_err(|_| "must be the id of an upload")
+    file_id(id).map(GivenFile::Uploaded).ok_or("must be the id of an upload")
 }
 
 /// A part of a content, in whichever of the protocols' shapes.

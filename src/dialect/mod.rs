@@ -45,6 +45,7 @@ use serde::de::DeserializeOwned;
 use utoipa::openapi::OpenApi;
 
 use self::asked::{Asked, Assistants};
+pub use self::given::file_id;
 use self::repeats::Repeats;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::{ConversationId, RunId};

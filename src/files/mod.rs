@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keep:  announce in the database ─▶ bytes, counted and looked at as they come ─▶ row, which takes the announcement back
-//! end:   the row goes, with its last conversation or by itself ─▶ a note in the same transaction ─▶ bytes removed, note taken back
+//! end:   the row goes, with its last conversation, by itself or when its time is over ─▶ a note in the same transaction ─▶ bytes removed, note taken back
 //! ```
 //!
 //! **Invariant:** bytes without a row are always noted in the database, so that they are removed whoever dies in between.
@@ -12,7 +12,7 @@ mod config;
 mod sniff;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,7 +25,9 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use self::sniff::Look;
-use crate::agent::ports::files::{FileError, FileRecord, FileRows, Files, Incoming, KeptFile, NewFileRow, Which};
+use crate::agent::ports::files::{
+    FileError, FilePart, FileRecord, FileRows, Files, Incoming, KeptFile, NewFileRow, Which,
+};
 use crate::bounded::memory::{Kind, Memory, Reservation};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
@@ -165,7 +167,8 @@ impl FileStore {
         let (kind, side) = look.kind(incoming.name, incoming.media_type)?;
         let name = file_name(incoming.name.unwrap_or_default(), usual_name(kind));
         let file = FileRef { id, kind, name, bytes, side };
-        match self.rows.keep_file(owner, NewFileRow { file: &file, sha256, most: self.most }).await? {
+        let terms = incoming.terms.and_then(OnceLock::get).copied().unwrap_or_default();
+        match self.rows.keep_file(owner, NewFileRow { file: &file, sha256, terms, most: self.most }).await? {
             KeptFile::New(record) => Ok(record),
             KeptFile::Same(record) => {
                 self.heal(&record.file, id).await.map_err(unavailable)?;
@@ -214,8 +217,8 @@ impl Files for FileStore {
         Ok(self.rows.files(owner, Which::These(ids)).await?)
     }
 
-    async fn list(&self, owner: &Owner, after: Option<(i64, FileId)>, most: u32) -> Result<Vec<FileRecord>, FileError> {
-        Ok(self.rows.files(owner, Which::Newest(after, most)).await?)
+    async fn list(&self, owner: &Owner, part: FilePart) -> Result<Vec<FileRecord>, FileError> {
+        Ok(self.rows.files(owner, Which::Part(part)).await?)
     }
 
     async fn read(&self, owner: &Owner, id: FileId) -> Result<Option<Bytes>, FileError> {
@@ -297,7 +300,7 @@ impl Files for NoFiles {
         Ok(Vec::new())
     }
 
-    async fn list(&self, _: &Owner, _: Option<(i64, FileId)>, _: u32) -> Result<Vec<FileRecord>, FileError> {
+    async fn list(&self, _: &Owner, _: FilePart) -> Result<Vec<FileRecord>, FileError> {
         Ok(Vec::new())
     }
 

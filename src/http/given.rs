@@ -84,7 +84,7 @@ fn id(file: &GivenFile) -> Option<FileId> {
 async fn keep(services: &Services, owner: &Owner, file: NewFile) -> Result<FileRef, FileError> {
     let NewFile { name, media_type, data } = file;
     let content = stream::iter([Ok(Bytes::from(data))]).boxed();
-    let incoming = Incoming { name: name.as_deref(), media_type: media_type.as_deref(), content };
+    let incoming = Incoming { name: name.as_deref(), media_type: media_type.as_deref(), terms: None, content };
     Ok(services.files.keep(owner, incoming).await?.file)
 }
 

@@ -17,6 +17,7 @@ mod chain;
 mod changes;
 mod chat_message;
 mod chat_stream;
+mod client_files;
 pub mod code;
 mod conversation_views;
 mod conversations;

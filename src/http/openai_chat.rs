@@ -1,5 +1,5 @@
 //! `GET /v1/models`: what clients of OpenAI's protocols ask besides (`docs/protocol/openai.md`), and those of Messages, which say so
-//! by a header: the profiles that the caller may use, each as a model.
+//! by a header: the profiles that the caller may use, each as a model. Both have their files beside them (`client_files/`).
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Services;
 use super::auth::Authenticated;
 use super::problem::{Problem, VERSION_OF_MESSAGES};
+use super::{Services, client_files};
 use crate::dialect::messages;
 use crate::dialect::openai_chat::{ModelBody, ModelListBody, no_such_model};
 
@@ -35,7 +35,7 @@ enum ModelOfClient<'a> {
 
 /// These routes.
 pub(super) fn routes() -> OpenApiRouter<Services> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).merge(client_files::routes())
 }
 
 /// 200 with all of them, by their ids.

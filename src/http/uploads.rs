@@ -18,7 +18,8 @@ use super::auth::Authenticated;
 use super::body;
 use super::problem::Problem;
 use super::share::{self, Slot};
-use crate::agent::ports::files::{FileError, FileRecord, Incoming};
+use crate::agent::ports::files::{FileError, FilePart, FileRecord, Incoming};
+use crate::chat::caller::Owner;
 use crate::chat::file::FileRef;
 use crate::chat::ids::FileId;
 
@@ -48,7 +49,7 @@ struct FileBody {
 }
 
 impl FileBody {
-    fn of(FileRecord { file, created_ms }: FileRecord) -> Self {
+    fn of(FileRecord { file, created_ms, .. }: FileRecord) -> Self {
         let FileRef { id, kind, name, bytes, .. } = file;
         let (url, id) = (format!("/v1/agent/files/{id}/content"), id.to_string());
         Self { id, name, media_type: kind.media_type(), bytes, created_at: created_ms, url }
@@ -83,8 +84,19 @@ fn id(path: FilePath) -> Result<FileId, Problem> {
     path.ok().and_then(|Path(id)| FileId::parse(&id).ok()).ok_or_else(no_such_file)
 }
 
-fn no_such_file() -> Problem {
+pub(super) fn no_such_file() -> Problem {
     Problem::not_found("there is no such file")
+}
+
+/// Goes on where a body is plain.
+///
+/// # Errors
+/// When it is compressed.
+pub(super) fn plain(headers: &HeaderMap) -> Result<(), Problem> {
+    match headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        true => Err(Problem::encoded_body()),
+        false => Ok(()),
+    }
 }
 
 /// 201 with the file as it is kept.
@@ -116,13 +128,11 @@ async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return Err(Problem::encoded_body());
-    }
+    plain(&headers)?;
     let Query(Named { name }) = query.map_err(|error| Problem::bad_request(error.body_text()))?;
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let content = body.into_data_stream().map(|piece| piece.map_err(|error| FileError::Broken(error.into()))).boxed();
-    let incoming = Incoming { name: name.as_deref(), media_type, content };
+    let incoming = Incoming { name: name.as_deref(), media_type, terms: None, content };
     let kept = services.files.keep(&caller.owner, incoming).await.map_err(|error| match error {
         FileError::Broken(cause) => body::unread(&*cause),
         error => error.into(),
@@ -161,7 +171,8 @@ async fn list(
     if !(1..=MOST).contains(&limit) {
         return Err(Problem::bad_request(format!("limit must be 1 to {MOST}")));
     }
-    let files = services.files.list(&caller.owner, after, limit).await?;
+    let part = FilePart { after, oldest_first: false, purpose: None, most: limit };
+    let files = services.files.list(&caller.owner, part).await?;
     let is_full = u32::try_from(files.len()).is_ok_and(|found| found == limit);
     let next_cursor =
         files.last().filter(|_| is_full).map(|record| format!("{}.{}", record.created_ms, record.file.id));
@@ -169,7 +180,7 @@ async fn list(
 }
 
 /// When a file came, and which one, in a cursor.
-fn place(cursor: &str) -> Option<(i64, FileId)> {
+pub(super) fn place(cursor: &str) -> Option<(i64, FileId)> {
     let (at, id) = cursor.split_once('.')?;
     Some((at.parse().ok()?, FileId::parse(id).ok()?))
 }
@@ -219,10 +230,17 @@ async fn content(
     Extension(slot): Extension<Slot>,
     file: FilePath,
 ) -> Result<Response, Problem> {
-    let id = id(file)?;
-    let record = services.files.find(&caller.owner, &[id]).await?.pop().ok_or_else(no_such_file)?;
+    sent(&services, &caller.owner, &slot, id(file)?).await
+}
+
+/// 200 with the bytes of a file of the owner's.
+///
+/// # Errors
+/// When there is no such file, or too much is sent to its owner now.
+pub(super) async fn sent(services: &Services, owner: &Owner, slot: &Slot, id: FileId) -> Result<Response, Problem> {
+    let record = services.files.find(owner, &[id]).await?.pop().ok_or_else(no_such_file)?;
     let share = slot.bytes(usize::try_from(record.file.bytes).unwrap_or(usize::MAX))?;
-    let bytes = services.files.read(&caller.owner, id).await?.ok_or_else(no_such_file)?;
+    let bytes = services.files.read(owner, id).await?.ok_or_else(no_such_file)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(record.file.kind.media_type())),
         (header::CONTENT_DISPOSITION, disposition(&record.file.name)),

@@ -65,7 +65,7 @@ fn table(settings: &Settings) -> Vec<Wire> {
             ..wire("smithy", ErrorFormat::Detail, Smithy::from(settings), smithy::routes)
         },
         Wire {
-            // Clients of Messages list models at the same routes.
+            // Clients of Messages list models, and keep files, at the same routes.
             info: WireInfo {
                 api_key: true,
                 body_bytes: HISTORY_BYTES,

@@ -17,6 +17,9 @@ pub(super) enum RecordError {
     /// No messages are of this kind.
     #[error("no messages are of the stored kind")]
     Kind,
+    /// Files have no such media type or purpose.
+    #[error("no files are of the stored kind or purpose")]
+    File,
     /// No author has this name.
     #[error("nobody is the stored author")]
     Author,

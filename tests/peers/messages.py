@@ -60,6 +60,27 @@ def models():
     return {"ids": ids, "one": client.models.retrieve(model).display_name, "tokens": tokens}
 
 
+def files():
+    text = b"# Prices\nTea is 3."
+    kept = client.beta.files.upload(file=("prices.md", text, "text/markdown"), expires_in_seconds=3600)
+    other = client.files.upload(file=("other.txt", b"Another.", "text/plain"))
+    found = client.files.retrieve_metadata(kept.id)
+    document = {"type": "document", "source": {"type": "file", "file_id": kept.id}}
+    content = [{"type": "text", "text": "What is tea?"}, document]
+    said = client.messages.create(model=model, max_tokens=1024, messages=[{"role": "user", "content": content}])
+    seen = {
+        "kept": [kept.type, kept.filename, kept.mime_type, kept.downloadable, kept.size_bytes == len(text)],
+        "ends": (kept.expires_at - kept.created_at).total_seconds(),
+        "found": found.id == kept.id and found.expires_at == kept.expires_at,
+        "listed": sorted(file.filename for file in client.files.list(limit=1)),
+        "these": [file.id == other.id for file in client.beta.files.list(ids=[other.id])],
+        "content": client.beta.files.download(kept.id).read() == text,
+        "said": "".join(block.text for block in said.content),
+        "deleted": client.beta.files.delete(kept.id).type,
+    }
+    return {**seen, "gone": failure(lambda: client.files.retrieve_metadata(kept.id))["type"]}
+
+
 def failure(act):
     try:
         act()

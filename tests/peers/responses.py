@@ -46,6 +46,32 @@ def gone():
     raise AssertionError("it is there")
 
 
+def files():
+    text = b"# Prices\nTea is 3."
+    ends = {"anchor": "created_at", "seconds": 3600}
+    kept = client.files.create(file=("prices.md", text), purpose="user_data", expires_after=ends)
+    other = client.files.create(file=("other.txt", b"Another."), purpose="assistants")
+    found = client.files.retrieve(kept.id)
+    document = {"type": "input_file", "file_id": kept.id}
+    content = [{"type": "input_text", "text": "What is tea?"}, document]
+    said = client.responses.create(model=model, input=[{"role": "user", "content": content}])
+    seen = {
+        "kept": [kept.object, kept.filename, kept.purpose, kept.status, kept.bytes == len(text)],
+        "ends": kept.expires_at - kept.created_at,
+        "found": found.id == kept.id and found.expires_at == kept.expires_at,
+        "listed": sorted(file.filename for file in client.files.list(limit=1)),
+        "by_purpose": [file.id == other.id for file in client.files.list(purpose="assistants", order="asc")],
+        "content": client.files.content(kept.id).read() == text,
+        "said": said.output_text,
+        "deleted": client.files.delete(kept.id).deleted,
+    }
+    try:
+        client.files.retrieve(kept.id)
+    except NotFoundError as error:
+        return {**seen, "gone": error.code}
+    raise AssertionError("it is there")
+
+
 def broken():
     last = None
     for event in client.responses.create(model=model, input="Hi", stream=True):

@@ -1,13 +1,15 @@
 //! The files' ports: what users attach and tools make is kept, read and deleted. What is known of a file is a row beside its
 //! owner's others; its bytes are kept apart, and their reader is [`Files`].
 
+use std::sync::OnceLock;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use super::store_error::StoreError;
 use crate::chat::caller::Owner;
-use crate::chat::file::{FileKind, FileRef};
+use crate::chat::file::{FileKind, FileRef, Purpose};
 use crate::chat::ids::FileId;
 
 /// Keeps files, and reads them again.
@@ -25,11 +27,11 @@ pub trait Files: Send + Sync {
     /// When they could not be read.
     async fn find(&self, owner: &Owner, ids: &[FileId]) -> Result<Vec<FileRecord>, FileError>;
 
-    /// The newest files of the owner's, the newest first: at most `most` of those behind `after`.
+    /// A part of the owner's files, in their order.
     ///
     /// # Errors
     /// When they could not be read.
-    async fn list(&self, owner: &Owner, after: Option<(i64, FileId)>, most: u32) -> Result<Vec<FileRecord>, FileError>;
+    async fn list(&self, owner: &Owner, part: FilePart) -> Result<Vec<FileRecord>, FileError>;
 
     /// The bytes of a file of the owner's; `None` where there is none, or they are gone.
     ///
@@ -50,8 +52,19 @@ pub struct Incoming<'a> {
     pub name: Option<&'a str>,
     /// Its media type as they say: a hint that tells one text from another.
     pub media_type: Option<&'a str>,
+    /// What is said about it besides, where anything is. It is read when all of the bytes have come: a form may say it behind them.
+    pub terms: Option<&'a OnceLock<Terms>>,
     /// Its bytes, piece by piece.
     pub content: BoxStream<'a, Result<Bytes, FileError>>,
+}
+
+/// What whoever brings a file says about it besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// What it is for.
+    pub purpose: Option<Purpose>,
+    /// How long it is kept, whether a message needs it or not, in milliseconds. `None`: a day, and then as long as one does.
+    pub kept_ms: Option<i64>,
 }
 
 /// A file as it is kept.
@@ -61,6 +74,23 @@ pub struct FileRecord {
     pub file: FileRef,
     /// When it came, in milliseconds since the Unix epoch.
     pub created_ms: i64,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// When it goes, as far as that is known by now: unless a message needs it, or in any case.
+    pub expires_ms: Option<i64>,
+}
+
+/// A part of the list of a user's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePart {
+    /// What it begins behind: when that one came, and which it is.
+    pub after: Option<(i64, FileId)>,
+    /// Whether the oldest is the first; else the newest.
+    pub oldest_first: bool,
+    /// Those of this purpose alone.
+    pub purpose: Option<Purpose>,
+    /// The most files.
+    pub most: u32,
 }
 
 /// Why a file is not kept, or not read.
@@ -115,6 +145,8 @@ pub struct NewFileRow<'a> {
     pub file: &'a FileRef,
     /// The SHA-256 of its bytes.
     pub sha256: [u8; 32],
+    /// What is said about it besides.
+    pub terms: Terms,
     /// The most bytes of a user's files together, and of a tenant's; 0 means no limit.
     pub most: (u64, u64),
 }
@@ -129,14 +161,14 @@ pub trait FileRows: Send + Sync {
     /// When it could not be committed.
     async fn announce_file(&self, id: FileId) -> Result<(), StoreError>;
 
-    /// Keeps a row, unless the owner has a file with the same bytes already: the file that is kept. `None` where a quota is used
+    /// Keeps a row, unless the owner has a file with the same bytes already, which then has these terms. `None` where a quota is used
     /// up; then, and where it is another file, the bytes are removed.
     ///
     /// # Errors
     /// When it could not be committed.
     async fn keep_file(&self, owner: &Owner, row: NewFileRow<'_>) -> Result<KeptFile, StoreError>;
 
-    /// The owner's files of these ids, or, where there are none, their newest behind `after`, at most `most`.
+    /// The owner's files of these ids, or a part of all of them. Those whose time is over are not there any more.
     ///
     /// # Errors
     /// When they could not be read.
@@ -148,7 +180,7 @@ pub trait FileRows: Send + Sync {
     /// When it could not be committed.
     async fn delete_file(&self, owner: &Owner, id: FileId) -> Result<bool, StoreError>;
 
-    /// Takes away rows that no conversation needs any more, forgets what `removed` names, and tells whose bytes are to be removed
+    /// Takes away rows that no conversation needs any more and those whose time is over, forgets what `removed` names, and tells whose bytes are to be removed
     /// now, at most `most`.
     ///
     /// # Errors
@@ -161,8 +193,8 @@ pub trait FileRows: Send + Sync {
 pub enum Which<'a> {
     /// These.
     These(&'a [FileId]),
-    /// The newest behind the one that came then, at most so many.
-    Newest(Option<(i64, FileId)>, u32),
+    /// Those of this part.
+    Part(FilePart),
 }
 
 /// What became of a row that was to be kept.

@@ -137,7 +137,7 @@ impl<'a> KeepsFiles<'a> {
         let files = self.0.ok_or(FileError::Off)?;
         let NewFile { name, media_type, data } = file;
         let content = stream::iter([Ok(Bytes::from(data))]).boxed();
-        let incoming = Incoming { name: name.as_deref(), media_type: media_type.as_deref(), content };
+        let incoming = Incoming { name: name.as_deref(), media_type: media_type.as_deref(), terms: None, content };
         Ok(files.keep(owner, incoming).await?.file)
     }
 }

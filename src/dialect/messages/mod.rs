@@ -10,6 +10,7 @@ mod answer;
 mod block;
 mod blocks;
 mod encoder;
+mod files;
 mod history;
 mod message;
 mod models;
@@ -19,6 +20,7 @@ mod tests;
 mod tools;
 mod wire;
 
+pub use files::{FileBody, FileDeletedBody, FileListBody};
 pub use message::{ErrorBody, MessageBody};
 pub use models::{ModelBody, ModelListBody};
 pub use request::Body;

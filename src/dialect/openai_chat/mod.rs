@@ -7,6 +7,7 @@
 mod answer;
 mod chunks;
 mod encoder;
+mod files;
 mod format;
 mod request;
 mod tasks;
@@ -18,6 +19,7 @@ mod wire;
 
 pub use answer::{Answer, failed};
 pub use chunks::{Completion, ErrorBody, ModelBody, ModelListBody};
+pub use files::{FileBody, FileDeletedBody, FileListBody};
 pub use request::{Body as RequestBody, Read};
 pub use wire::no_such_model;
 

@@ -43,7 +43,7 @@ pub(super) enum ErrorFormat {
     OpenAi(&'static str),
     /// `{"type": "error", "error", "request_id"}`, as Anthropic has it.
     Messages,
-    /// One of both: the one of the client that asks for models.
+    /// One of both: the one of the client that asks for models or files.
     Models,
     /// `{"error", "code"}`.
     Coded,

@@ -49,7 +49,8 @@ pub(super) fn retry_headers(status: StatusCode, code: &str) -> HeaderMap {
     let header = match code {
         "conversation_busy" => Some((header::RETRY_AFTER, HeaderValue::from(BUSY_S))),
         "insufficient_quota" | QUOTA_EXCEEDED => Some(NO_RETRY),
-        _ => (status == StatusCode::CONFLICT).then_some(NO_RETRY),
+        // Only a deletion makes room.
+        _ => [StatusCode::CONFLICT, StatusCode::INSUFFICIENT_STORAGE].contains(&status).then_some(NO_RETRY),
     };
     header.into_iter().collect()
 }

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::SqlStore;
-use crate::agent::ports::files::{FileRecord, FileRows, KeptFile, NewFileRow, Which};
+use crate::agent::ports::files::{FilePart, FileRecord, FileRows, KeptFile, NewFileRow, Which};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
-use crate::chat::file::{FileKind, FileRef};
+use crate::chat::file::{FileKind, FileRef, Purpose};
 use crate::chat::ids::FileId;
 use crate::store::database::{Connection, take_turns};
 use crate::store::fault::{Fault, attempt};
@@ -42,20 +42,26 @@ impl FileRows for SqlStore {
     }
 }
 
-/// A file as its row has it: its id, media type, name, size in bytes and of its longer side, and when it came.
-type FileRow = (String, String, String, i64, i64, i64);
+/// A file as its row has it: its id, media type, name, size in bytes and of its longer side, when it came, its purpose, and when it
+/// goes.
+type FileRow = (String, String, String, i64, i64, i64, String, Option<i64>);
 
+/// The columns of [`FileRow`]. A file that no message has named goes when it is unused for [`UNUSED_MS`].
 macro_rules! columns {
     () => {
-        "f.id, f.media_type, f.name, f.bytes, f.side, f.created_at"
+        "f.id, f.media_type, f.name, f.bytes, f.side, f.created_at, f.purpose, COALESCE(f.expires_at, CASE WHEN f.used = 0
+             AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.tenant = f.tenant AND u.user_id = f.user_id AND u.file_id = f.id)
+             THEN f.created_at + 86400000 END)"
     };
 }
 
-fn record((id, media_type, name, bytes, side, created_ms): FileRow) -> Result<FileRecord, RecordError> {
-    let kind = FileKind::of_media_type(&media_type).ok_or(RecordError::Kind)?;
+fn record(row: FileRow) -> Result<FileRecord, RecordError> {
+    let (id, media_type, name, bytes, side, created_ms, purpose, expires_ms) = row;
+    let kind = FileKind::of_media_type(&media_type).ok_or(RecordError::File)?;
+    let purpose = Purpose::named(&purpose).ok_or(RecordError::File)?;
     let (id, name) = (FileId::parse(&id)?, original(&name).into_owned());
     let (bytes, side) = (u64::try_from(bytes).unwrap_or_default(), u32::try_from(side).unwrap_or_default());
-    Ok(FileRecord { file: FileRef { id, kind, name, bytes, side }, created_ms })
+    Ok(FileRecord { file: FileRef { id, kind, name, bytes, side }, created_ms, purpose, expires_ms })
 }
 
 /// Ids as a JSON list.
@@ -75,7 +81,7 @@ impl SqlStore {
     }
 
     async fn try_keep_file(&self, scope: &Scope, row: NewFileRow<'_>) -> Result<KeptFile, Fault> {
-        let NewFileRow { file, sha256, most: (of_user, of_tenant) } = row;
+        let NewFileRow { file, sha256, terms, most: (of_user, of_tenant) } = row;
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
         // Two that count first and insert then would both find room. A tenant without users stands for all of its users.
         let turns = match scope.tenant() {
@@ -83,10 +89,16 @@ impl SqlStore {
             tenant => Scope::of_row(tenant.to_owned(), String::new()),
         };
         take_turns(&mut transaction, "files", &turns).await?;
-        // The same bytes wait for their message again.
-        let again =
-            query("UPDATE files SET created_at = @now, used = 0 WHERE tenant = $1 AND user_id = $2 AND sha256 = $3");
-        if again.bind((scope, &sha256[..])).execute(&mut transaction).await? != 0
+        // The same bytes wait for their message again, on the terms that were said last.
+        let again = query(
+            "UPDATE files SET created_at = @now, used = 0, purpose = COALESCE($4, purpose), expires_at = @now + $5
+             WHERE tenant = $1 AND user_id = $2 AND sha256 = $3",
+        );
+        if again
+            .bind((scope, &sha256[..], terms.purpose.map(Purpose::name), terms.kept_ms))
+            .execute(&mut transaction)
+            .await?
+            != 0
             && let Some(record) = same(&mut transaction, scope, &sha256).await?
         {
             transaction.commit().await?;
@@ -106,13 +118,15 @@ impl SqlStore {
         if !scope.tenant().is_empty() && is_over(of_tenant, tenant) {
             return Ok(KeptFile::OverQuota("tenant"));
         }
-        let now = self.clock.now_ms();
+        let (now, purpose) = (self.clock.now_ms(), terms.purpose.unwrap_or_default());
+        let expires = terms.kept_ms.map(|kept| now.saturating_add(kept));
         let taken = query(
-            "INSERT INTO files (tenant, user_id, id, sha256, media_type, name, bytes, side, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+            "INSERT INTO files (tenant, user_id, id, sha256, media_type, name, bytes, side, created_at, purpose, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
         )
         .bind((scope, file.id.to_string(), &sha256[..], file.kind.media_type()))
         .bind((storable(&file.name).into_owned(), column(file.bytes), i64::from(file.side), now))
+        .bind((purpose.name(), expires))
         .execute(&mut transaction)
         .await?;
         if taken == 0 {
@@ -125,22 +139,31 @@ impl SqlStore {
             .execute(&mut transaction)
             .await?;
         transaction.commit().await?;
-        Ok(KeptFile::New(FileRecord { file: file.clone(), created_ms: now }))
+        let expires_ms = Some(expires.unwrap_or(now.saturating_add(UNUSED_MS)));
+        Ok(KeptFile::New(FileRecord { file: file.clone(), created_ms: now, purpose, expires_ms }))
     }
 
     async fn try_files(&self, scope: &Scope, which: Which<'_>) -> Result<Vec<FileRecord>, Fault> {
         let mut reading = self.database.reading(Reach::User(scope)).await?;
-        let columns = query(concat!("SELECT ", columns!(), " FROM files f WHERE f.tenant = $1 AND f.user_id = $2"));
+        let columns = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM files f WHERE f.tenant = $1 AND f.user_id = $2 AND (f.expires_at IS NULL OR f.expires_at > @now)"
+        ));
         let rows: Vec<FileRow> = match which {
             Which::These(ids) => {
                 columns.part(true, " AND f.id @one_of($3)").bind((scope, list(ids))).fetch_all(&mut reading).await?
             }
-            Which::Newest(after, most) => {
+            Which::Part(FilePart { after, oldest_first, purpose, most }) => {
                 columns
-                    .part(after.is_some(), " AND (f.created_at, f.id) < ($3, $4)")
-                    .part(true, " ORDER BY f.created_at DESC, f.id DESC LIMIT $5")
+                    .part(after.is_some() && !oldest_first, " AND (f.created_at, f.id) < ($3, $4)")
+                    .part(after.is_some() && oldest_first, " AND (f.created_at, f.id) > ($3, $4)")
+                    .part(purpose.is_some(), " AND f.purpose = $5")
+                    .part(!oldest_first, " ORDER BY f.created_at DESC, f.id DESC LIMIT $6")
+                    .part(oldest_first, " ORDER BY f.created_at, f.id LIMIT $6")
                     .bind(scope)
-                    .bind((after.map_or(0, |(at, _)| at), after.map(|(_, id)| id.to_string()), i64::from(most)))
+                    .bind((after.map_or(0, |(at, _)| at), after.map(|(_, id)| id.to_string())))
+                    .bind((purpose.map(Purpose::name), i64::from(most)))
                     .fetch_all(&mut reading)
                     .await?
             }
@@ -167,7 +190,7 @@ impl SqlStore {
                 .await?;
         }
         let unused: Vec<String> = query(
-            "SELECT f.id FROM files f WHERE (f.used = 1 OR f.created_at < @now - $1) AND NOT EXISTS (
+            "SELECT f.id FROM files f WHERE f.expires_at IS NULL AND (f.used = 1 OR f.created_at < @now - $1) AND NOT EXISTS (
                  SELECT 1 FROM file_uses u WHERE u.tenant = f.tenant AND u.user_id = f.user_id AND u.file_id = f.id)
              LIMIT $2 @skip_locked",
         )
@@ -175,6 +198,11 @@ impl SqlStore {
         .fetch_values(&mut transaction)
         .await?;
         delete_unused(&mut transaction, unused).await?;
+        let expired = query(
+            "DELETE FROM files WHERE (tenant, user_id, id) IN (SELECT tenant, user_id, id FROM files
+                 WHERE expires_at <= @now LIMIT $1)",
+        );
+        expired.bind(i64::from(most)).execute(&mut transaction).await?;
         let ids: Vec<String> = query("SELECT file_id FROM file_removals WHERE at <= @now ORDER BY at LIMIT $1")
             .bind(i64::from(most))
             .fetch_values(&mut transaction)

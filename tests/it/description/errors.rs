@@ -151,11 +151,20 @@ async fn the_error_answers_of_every_route_are_as_described() {
             "/v1/responses" | "/v1/responses/input_tokens" | "/v1/messages" | "/v1/messages/count_tokens" => 32 << 20,
             "/v1/chat/completions" | "/v1/ai-sdk/chat" => 32 << 20,
             "/v1/ag-ui/{agent}" | "/v1/copilotkit/agent/{agent}/run" => 32 << 20,
-            "/v1/agent/files" => 20 << 20,
+            "/v1/agent/files" | "/v1/files" => 20 << 20,
             "/mcp" | "/mcp/{profile}" => 4 << 20,
             _ => 1000,
         };
-        let large = signed(method.clone()).body("x".repeat(most + 1)).send().await.unwrap();
+        let large = "x".repeat(most + 1);
+        let large = match path.as_str() {
+            "/v1/files" => {
+                let form =
+                    format!("--edge\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n{large}\r\n--edge--\r\n");
+                signed(method.clone()).header("content-type", "multipart/form-data; boundary=edge").body(form)
+            }
+            _ => signed(method.clone()).body(large),
+        };
+        let large = large.send().await.unwrap();
         assert_described(&document, &place, &operation, 413, large).await;
         let packed = signed(method.clone()).header("content-encoding", "gzip").body("x").send().await.unwrap();
         assert_described(&document, &place, &operation, 415, packed).await;

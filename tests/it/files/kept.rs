@@ -116,8 +116,10 @@ async fn without_a_place_for_them_files_are_refused_in_words() {
 mod removed {
     use bytes::Bytes;
     use futures::{StreamExt, stream};
+    use std::sync::OnceLock;
     use switchboard::agent::ports::clock::SystemClock;
-    use switchboard::agent::ports::files::{Files, Incoming};
+
+    use switchboard::agent::ports::files::{Files, Incoming, Terms, Which};
     use switchboard::bounded::memory::Memory;
     use switchboard::chat::caller::Owner;
     use switchboard::files::{FileStore, FilesConfig};
@@ -144,7 +146,7 @@ mod removed {
         let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
         let keep = async |text: &'static str| {
             let content = stream::iter([Ok(Bytes::from_static(text.as_bytes()))]).boxed();
-            let incoming = Incoming { name: Some("a.txt"), media_type: None, content };
+            let incoming = Incoming { name: Some("a.txt"), media_type: None, terms: None, content };
             files.keep(&owner, incoming).await.unwrap().file.id
         };
         let (one, two) = (keep("one").await, keep("two").await);
@@ -158,6 +160,37 @@ mod removed {
         assert_eq!(files.sweep(&removed).await, [], "it is forgotten then");
         assert_eq!(files.read(&owner, two).await.unwrap().unwrap(), "two");
         assert_eq!(files.read(&owner, one).await.unwrap(), None);
+        rows.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_file_with_a_time_of_its_own_is_there_until_it_is_over_and_not_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("s.db").display());
+        let config = StoreConfig { url: url.clone(), ..StoreConfig::default() };
+        let rows = store::open(&config, Arc::new(SystemClock), Arc::default()).await.unwrap();
+        let files = FileStore::open(&FilesConfig::default(), &url, rows.clone(), Memory::new(0)).unwrap().unwrap();
+        let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
+        let keep = async |text: &'static str, kept_ms: Option<i64>| {
+            let content = stream::iter([Ok(Bytes::from_static(text.as_bytes()))]).boxed();
+            let terms = OnceLock::from(Terms { purpose: None, kept_ms });
+            let incoming = Incoming { name: Some("a.txt"), media_type: None, terms: Some(&terms), content };
+            files.keep(&owner, incoming).await.unwrap()
+        };
+        let (long, over) = (keep("long", Some(90_000_000)).await, keep("over", Some(-5000)).await);
+        assert_eq!(long.expires_ms, Some(long.created_ms + 90_000_000));
+        let ids = [long.file.id, over.file.id];
+        assert_eq!(rows.files(&owner, Which::These(&ids)).await.unwrap(), [long.clone()]);
+        assert_eq!(files.read(&owner, over.file.id).await.unwrap(), None);
+        let place = folder.path().join("files");
+        assert_eq!(files_below(&place), 2);
+        let removed = files.sweep(&[]).await;
+        assert_eq!(removed, [over.file.id]);
+        assert_eq!(files_below(&place), 1);
+        // The same bytes again, on other terms.
+        let again = keep("long", Some(-5000)).await;
+        assert_eq!((again.file.id, files.sweep(&removed).await), (long.file.id, vec![long.file.id]));
+        assert_eq!(files_below(&place), 0);
         rows.close().await;
     }
 }

@@ -148,6 +148,16 @@ async fn errors_models_and_tokens_of_python_are_the_same() {
 }
 
 #[tokio::test]
+async fn python_keeps_files_and_names_them_in_a_message() {
+    let Some((seen, s)) = python("files", "workflow", [says("3.")]).await else { return };
+    let expected = json!({"kept": ["file", "prices.md", "text/markdown", true, true], "ends": 3600.0, "found": true,
+        "listed": ["other.txt", "prices.md"], "these": [true], "content": true, "said": "3.", "deleted": "file_deleted",
+        "gone": "not_found_error"});
+    assert_eq!(seen, expected);
+    assert!(json!(s.last_asked()).to_string().contains("Tea is 3."), "the model reads it");
+}
+
+#[tokio::test]
 async fn the_ai_sdk_runs_its_own_tools_shows_those_of_the_server_and_goes_on() {
     let first = turn()
         .call("t1", "discover_trigger_types", &json!({}))

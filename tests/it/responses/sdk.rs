@@ -156,6 +156,15 @@ async fn python_reads_objects_streams_and_what_is_stored() {
 }
 
 #[tokio::test]
+async fn python_keeps_files_and_names_them_in_a_message() {
+    let Some(seen) = python("files", "workflow", [says("3.")]).await else { return };
+    let expected = json!({"kept": ["file", "prices.md", "user_data", "processed", true], "ends": 3600, "found": true,
+        "listed": ["other.txt", "prices.md"], "by_purpose": [true], "content": true, "said": "3.", "deleted": true,
+        "gone": "not_found"});
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn the_ai_sdk_runs_its_own_tools_shows_those_of_the_server_and_goes_on() {
     let first = turn()
         .call("t1", "discover_trigger_types", &json!({}))

@@ -62,6 +62,11 @@ const fn row(route: &'static str, kind: Kind, body: fn(&Ids) -> Option<Value>) -
     Row { route, query: |_| String::new(), body, header: |_| None, kind }
 }
 
+/// The same of a client of Messages.
+fn of_messages(row: Row) -> Row {
+    Row { header: |_| Some(("anthropic-version", "2023-06-01".to_owned())), ..row }
+}
+
 fn nothing(_: &Ids) -> Option<Value> {
     None
 }
@@ -147,6 +152,23 @@ pub fn rows() -> Vec<Row> {
             ..row("GET /v1/agent/files", Own("a cursor is a place in the caller's own list"), nothing)
         },
         row("POST /v1/agent/files", Own("a file of the caller's"), |_| Some(json!({"a": 1}))),
+        row("GET /v1/files/{file_id}", AsUnknown, nothing),
+        row("GET /v1/files/{file_id}/content", AsUnknown, nothing),
+        row("DELETE /v1/files/{file_id}", AsUnknown, nothing),
+        row("GET /v1/files", Own("the caller's files"), nothing),
+        Row { query: |ids| format!("?after=file-{}", ids.file), ..row("GET /v1/files", AsUnknown, nothing) },
+        of_messages(row("GET /v1/files/{file_id}", AsUnknown, nothing)),
+        of_messages(row("GET /v1/files/{file_id}/content", AsUnknown, nothing)),
+        of_messages(row("DELETE /v1/files/{file_id}", AsUnknown, nothing)),
+        of_messages(Row {
+            query: |ids| format!("?before_id=file_{}", ids.file),
+            ..row("GET /v1/files", AsUnknown, nothing)
+        }),
+        of_messages(Row {
+            query: |ids| format!("?ids[]=file_{}", ids.file),
+            ..row("GET /v1/files", AsUnknown, nothing)
+        }),
+        row("POST /v1/files", Own("refused: it is no form"), |_| Some(json!({"a": 1}))),
         row("GET /v1/agent/usage", Own("what the caller has used"), nothing),
         Row {
             query: |_| "?by=conversation".to_owned(),

@@ -93,10 +93,11 @@ async fn delete_held(connection: &mut dyn Connection, scope: &Scope, id: &str) -
     ] {
         query(statement).bind((scope, id)).execute(&mut *connection).await?;
     }
-    // Its files, but for those that another one needs too.
+    // Its files, but for those that another one needs too, and those that have a time of their own.
     let unused: Vec<String> = query(
-        "SELECT id FROM files WHERE tenant = $1 AND user_id = $2 AND used = 1 AND NOT EXISTS (SELECT 1 FROM file_uses u
-             WHERE u.tenant = files.tenant AND u.user_id = files.user_id AND u.file_id = files.id) ORDER BY id @for_update",
+        "SELECT id FROM files WHERE tenant = $1 AND user_id = $2 AND used = 1 AND expires_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM file_uses u WHERE u.tenant = files.tenant AND u.user_id = files.user_id
+                 AND u.file_id = files.id) ORDER BY id @for_update",
     )
     .bind(scope)
     .fetch_values(&mut *connection)

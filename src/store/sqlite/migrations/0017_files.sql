@@ -10,12 +10,15 @@ CREATE TABLE files (
     side       INTEGER NOT NULL,  -- the longer one of a picture, in pixels
     created_at INTEGER NOT NULL,
     used       INTEGER NOT NULL DEFAULT 0,  -- whether a conversation has needed it
+    purpose    TEXT    NOT NULL DEFAULT 'user_data',
+    expires_at INTEGER,  -- in any case; NULL: as conversations need it
     PRIMARY KEY (tenant, user_id, id),
     UNIQUE (tenant, user_id, sha256)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX files_newest ON files (tenant, user_id, created_at, id);
 CREATE INDEX files_unused ON files (used, created_at);
+CREATE INDEX files_expired ON files (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE file_uses (
     tenant       TEXT NOT NULL,
