@@ -1,6 +1,7 @@
 //! Files of users at the boundary: kept, read, deleted; and what models are sent of them, whatever wire they came by.
 
 mod kept;
+mod s3;
 mod sent;
 
 use serde_json::{Value, json};
