@@ -400,7 +400,7 @@ pub(super) fn provider(name: &str, llm: &llm::LlmConfig, problems: &mut Vec<Prob
         "" => problems.push(Problem::new(format!("{path}.base_url"), "is required")),
         base_url => origin(&format!("{path}.base_url"), base_url, problems),
     }
-    if vendor.needs_key() && !section.has_key() {
+    if section.lacks_key() {
         problems.push(Problem::new(format!("{path}.api_key"), "is required"));
     }
     let any = ModelOrigin { provider: name.to_owned(), model: "any".to_owned() };

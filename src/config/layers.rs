@@ -56,7 +56,8 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     mcp::inherit(&mut config, &sources.env);
     config.prices = prices;
     config.launch = sources.launch.clone();
-    config.files.aws = Variables::of(&sources.env);
+    let aws = Variables::of(&sources.env);
+    (config.files.aws, config.llm.aws) = (aws.clone(), aws);
     Some(config)
 }
 
