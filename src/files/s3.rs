@@ -97,8 +97,9 @@ mod place {
                 // Not every service deletes several at once, and one at a time is all that is deleted here.
                 .with_disable_bulk_delete(true);
             if !self.endpoint.is_empty() {
-                // Who names it has chosen: http is not encrypted.
-                builder = builder.with_endpoint(self.bucket_endpoint(&bucket.name)).with_allow_http(true);
+                // Who names one without encryption has chosen it.
+                let is_plain = self.endpoint.starts_with("http://");
+                builder = builder.with_endpoint(self.bucket_endpoint(&bucket.name)).with_allow_http(is_plain);
             }
             let objects = builder.build()?;
             Ok(match bucket.prefix.is_empty() {

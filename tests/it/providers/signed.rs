@@ -44,7 +44,8 @@ async fn a_request_is_signed_with_the_credentials_of_the_machine() {
 #[tokio::test]
 async fn a_refused_signature_is_an_operators_matter() {
     let body = r#"{"message": "The security token included in the request is invalid."}"#;
-    let refusal = Answer::status(403, "application/json", body).header("x-amzn-errortype", "UnrecognizedClientException");
+    let refusal =
+        Answer::status(403, "application/json", body).header("x-amzn-errortype", "UnrecognizedClientException");
     let upstream = Upstream::script([refusal]).await;
     let url = upstream.url();
     let settings = [

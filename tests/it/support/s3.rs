@@ -158,9 +158,8 @@ impl Shared {
             ("POST", None) if query.contains_key("uploads") => {
                 let id = uuid::Uuid::new_v4().simple().to_string();
                 uploads.insert(id.clone(), (path.to_owned(), BTreeMap::new()));
-                let xml = format!(
-                    "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
-                );
+                let xml =
+                    format!("<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>");
                 ok(xml)
             }
             ("PUT", Some(id)) => {
