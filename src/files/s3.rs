@@ -78,6 +78,7 @@ mod place {
 
     use object_store::prefix::PrefixStore;
     use object_store::{ObjectStore, Result};
+    use url::Url;
 
     use super::{Bucket, S3Config};
     use crate::aws::{self, Variables};
@@ -98,7 +99,7 @@ mod place {
                 .with_disable_bulk_delete(true);
             if !self.endpoint.is_empty() {
                 // Who names one without encryption has chosen it.
-                let is_plain = self.endpoint.starts_with("http://");
+                let is_plain = Url::parse(&self.endpoint).is_ok_and(|url| url.scheme() == "http");
                 builder = builder.with_endpoint(self.bucket_endpoint(&bucket.name)).with_allow_http(is_plain);
             }
             let objects = builder.build()?;
