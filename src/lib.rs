@@ -28,6 +28,7 @@
 //! agent        FLOOR 2  the loop, and the ports it sees the world through
 //! chat         FLOOR 1  the nouns
 //! bounded      FLOOR 0  what the process may hold of what others send: memory, JSON, work aside
+//! aws          FLOOR 0  who this server is to Amazon's services: credentials, signatures
 //! observe      FLOOR 0  names of spans, metrics, and what a request carries along for them
 //! ```
 //!
@@ -36,6 +37,7 @@
 
 pub mod agent;
 pub mod app;
+pub mod aws;
 pub mod bounded;
 pub mod chat;
 pub mod config;

@@ -69,7 +69,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| config.store.url.starts_with(scheme)) {
         problems.push(Problem::new("store.url", "must begin with sqlite: or postgres://"));
     }
-    problems.extend(config.files.mistake().map(|reason| Problem::new("files.url", reason)));
+    files(config, problems);
     if config.store.max_connections == 0 {
         problems.push(Problem::new("store.max_connections", "must be at least 1"));
     }
@@ -133,6 +133,17 @@ fn signals(config: &Config, problems: &mut Vec<Problem>) {
     }
     if config.directives.poll_ms == 0 {
         problems.push(Problem::new("directives.poll_ms", "must be at least 1"));
+    }
+}
+
+fn files(config: &Config, problems: &mut Vec<Problem>) {
+    let files = &config.files;
+    problems.extend(files.mistakes().into_iter().map(|(key, reason)| Problem::new(format!("files.{key}"), reason)));
+    if files.is_s3() {
+        if !files.s3.endpoint.is_empty() {
+            origin("files.s3.endpoint", &files.s3.endpoint, problems);
+        }
+        problems.extend(files.aws.mistake().map(|(name, reason)| Problem::new(name, reason)));
     }
 }
 
@@ -389,7 +400,7 @@ pub(super) fn provider(name: &str, llm: &llm::LlmConfig, problems: &mut Vec<Prob
         "" => problems.push(Problem::new(format!("{path}.base_url"), "is required")),
         base_url => origin(&format!("{path}.base_url"), base_url, problems),
     }
-    if vendor.needs_key() && !section.has_key() {
+    if section.lacks_key() {
         problems.push(Problem::new(format!("{path}.api_key"), "is required"));
     }
     let any = ModelOrigin { provider: name.to_owned(), model: "any".to_owned() };

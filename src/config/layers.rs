@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
 use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, prices, subscribers};
+use crate::aws::Variables;
 use crate::llm::Vendor;
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
@@ -55,6 +56,8 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     mcp::inherit(&mut config, &sources.env);
     config.prices = prices;
     config.launch = sources.launch.clone();
+    let aws = Variables::of(&sources.env);
+    (config.files.aws, config.llm.aws) = (aws.clone(), aws);
     Some(config)
 }
 

@@ -8,12 +8,22 @@ use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use serde::Deserialize;
 
+use super::s3::{Bucket, S3Config};
+use crate::aws::Variables;
+
+/// 256 KiB are written to a folder at once.
+const PART: usize = 256 << 10;
+
+/// 5 MiB: the least that S3 takes as a part that is not the last one.
+#[cfg(feature = "aws")]
+const S3_PART: usize = 5 << 20;
+
 /// The `[files]` section: what users attach to their messages, and what tools make.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
     /// Where the bytes are: `auto` is the folder `files` beside a SQLite database, in memory beside one in memory, and
-    /// nowhere with PostgreSQL; `off`; `file:FOLDER`, which all replicas share; `memory:`.
+    /// nowhere with PostgreSQL; `off`; `file:FOLDER`, which all replicas share; `s3://BUCKET/PREFIX`; `memory:`.
     pub url: String,
     /// The largest file, in bytes; 0 means no limit.
     pub max_bytes: u64,
@@ -23,6 +33,11 @@ pub struct FilesConfig {
     pub user_bytes: u64,
     /// The bytes of all files of a tenant; 0 means no limit.
     pub tenant_bytes: u64,
+    /// How the bucket is reached.
+    pub s3: S3Config,
+    /// Who this server is to it.
+    #[serde(skip)]
+    pub aws: Variables,
 }
 
 impl Default for FilesConfig {
@@ -33,16 +48,24 @@ impl Default for FilesConfig {
             per_message: 20,
             user_bytes: 200 << 20,
             tenant_bytes: 2 << 30,
+            s3: S3Config::default(),
+            aws: Variables::default(),
         }
     }
 }
+
+/// How the address of a bucket begins.
+const S3: &str = "s3://";
+
+/// What it may be.
+const MUST: &str = "must be auto, off, memory:, file:FOLDER or s3://BUCKET/PREFIX";
 
 /// Why the place for files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It is none of the places.
-    #[error("files.url must be auto, off, memory: or file:FOLDER, not {0:?}")]
-    Url(String),
+    #[error("files.url {}", MUST)]
+    Url,
     /// The folder.
     #[error("files.url: the folder {folder} cannot be used")]
     Folder {
@@ -52,11 +75,22 @@ pub enum OpenError {
         #[source]
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The bucket.
+    #[error("files.url: the bucket {bucket} cannot be used")]
+    Bucket {
+        /// Its name.
+        bucket: String,
+        /// The cause.
+        #[source]
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 /// A place for bytes.
 pub(super) struct Place {
     pub(super) objects: Arc<dyn ObjectStore>,
+    /// So many bytes are written at once.
+    pub(super) part: usize,
     /// Its folder, where it is one.
     pub(super) folder: Option<PathBuf>,
 }
@@ -67,12 +101,22 @@ enum Wanted {
     Nowhere,
     Memory,
     Folder(PathBuf),
+    Bucket(Bucket),
 }
 
 impl FilesConfig {
-    /// What is wrong with it, if anything.
-    pub fn mistake(&self) -> Option<String> {
-        self.wanted("").err().map(|error| error.to_string())
+    /// What is wrong with it: keys, and why.
+    pub fn mistakes(&self) -> Vec<(&'static str, String)> {
+        match self.wanted("") {
+            Err(_) => vec![("url", MUST.to_owned())],
+            Ok(Wanted::Bucket(_)) => self.s3.mistakes(),
+            Ok(Wanted::Nowhere | Wanted::Memory | Wanted::Folder(_)) => Vec::new(),
+        }
+    }
+
+    /// Whether files are in a bucket.
+    pub fn is_s3(&self) -> bool {
+        self.url.starts_with(S3)
     }
 
     fn wanted(&self, database: &str) -> Result<Wanted, OpenError> {
@@ -80,9 +124,13 @@ impl FilesConfig {
             "off" => Ok(Wanted::Nowhere),
             "memory:" => Ok(Wanted::Memory),
             "auto" => Ok(beside(database)),
+            url if self.is_s3() => {
+                let bucket = url.strip_prefix(S3).and_then(Bucket::parse);
+                bucket.map(Wanted::Bucket).ok_or(OpenError::Url)
+            }
             url => match url.strip_prefix("file:").map(|path| path.strip_prefix("//").unwrap_or(path)) {
                 Some(folder) if !folder.is_empty() => Ok(Wanted::Folder(folder.into())),
-                Some(_) | None => Err(OpenError::Url(url.to_owned())),
+                Some(_) | None => Err(OpenError::Url),
             },
         }
     }
@@ -94,7 +142,10 @@ impl FilesConfig {
     pub(super) fn place(&self, database: &str) -> Result<Option<Place>, OpenError> {
         let folder = match self.wanted(database)? {
             Wanted::Nowhere => return Ok(None),
-            Wanted::Memory => return Ok(Some(Place { objects: Arc::new(InMemory::new()), folder: None })),
+            Wanted::Memory => {
+                return Ok(Some(Place { objects: Arc::new(InMemory::new()), part: PART, folder: None }));
+            }
+            Wanted::Bucket(bucket) => return self.bucket(bucket).map(Some),
             Wanted::Folder(folder) => folder,
         };
         let wrong =
@@ -102,7 +153,21 @@ impl FilesConfig {
         make(&folder).map_err(|error| wrong(error.into()))?;
         let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|error| wrong(error.into()))?;
         let objects = objects.with_automatic_cleanup(true).with_fsync(true);
-        Ok(Some(Place { objects: Arc::new(objects), folder: Some(folder) }))
+        Ok(Some(Place { objects: Arc::new(objects), part: PART, folder: Some(folder) }))
+    }
+
+    #[cfg(feature = "aws")]
+    fn bucket(&self, bucket: Bucket) -> Result<Place, OpenError> {
+        match self.s3.objects(&bucket, &self.aws) {
+            Ok(objects) => Ok(Place { objects, part: S3_PART, folder: None }),
+            Err(error) => Err(OpenError::Bucket { bucket: bucket.name, error: error.into() }),
+        }
+    }
+
+    #[cfg(not(feature = "aws"))]
+    fn bucket(&self, bucket: Bucket) -> Result<Place, OpenError> {
+        let error = "this server is built without the feature aws".into();
+        Err(OpenError::Bucket { bucket: bucket.name, error })
     }
 }
 
@@ -136,14 +201,15 @@ mod tests {
             ("off", "sqlite://a.db", Wanted::Nowhere),
             ("file:///srv/files", "postgres://h/d", Wanted::Folder("/srv/files".into())),
             ("file:files", "postgres://h/d", Wanted::Folder("files".into())),
+            ("s3://b/p", "postgres://h/d", Wanted::Bucket(Bucket { name: "b".to_owned(), prefix: "p".to_owned() })),
         ];
         for (url, database, expected) in rows {
             let config = FilesConfig { url: url.to_owned(), ..FilesConfig::default() };
             assert_eq!(config.wanted(database).unwrap(), expected, "{url} {database}");
         }
-        for url in ["", "file:", "s3://bucket", "data/files"] {
+        for url in ["", "file:", "s3://", "s3:bucket", "data/files"] {
             let config = FilesConfig { url: url.to_owned(), ..FilesConfig::default() };
-            assert!(config.mistake().is_some(), "{url}");
+            assert_eq!(config.mistakes()[0].0, "url", "{url}");
         }
     }
 }

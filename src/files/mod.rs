@@ -1,4 +1,4 @@
-//! Files of users, kept: their bytes in a folder or an object store, what is known of each in the database.
+//! Files of users, kept: their bytes in a folder or a bucket, what is known of each in the database.
 //!
 //! ```text
 //! keep:  announce in the database ─▶ bytes, counted and looked at as they come ─▶ row, which takes the announcement back
@@ -9,7 +9,9 @@
 //! **Invariant:** what a file is, its bytes say (`sniff`). Its name and its sender's media type tell texts apart alone.
 
 mod config;
+mod s3;
 mod sniff;
+mod upload;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -20,11 +22,12 @@ use aws_lc_rs::digest::{Context as Digest, SHA256};
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::path::Path;
-use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt};
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use self::sniff::Look;
+use self::upload::Upload;
 use crate::agent::ports::files::{
     FileError, FilePart, FileRecord, FileRows, Files, Incoming, KeptFile, NewFileRow, Which,
 };
@@ -36,6 +39,7 @@ use crate::chat::ids::FileId;
 
 use self::config::Place;
 pub use self::config::{FilesConfig, OpenError};
+pub use self::s3::S3Config;
 
 /// Between two looks at what is to be removed.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -43,14 +47,16 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// So many are removed in one look.
 const SWEPT_AT_ONCE: u32 = 100;
 
-/// What is written at once, 256 KiB, and how much of each file is in memory then: what comes, and what is written.
-const PIECE: usize = 256 << 10;
-const HELD: usize = 3 * PIECE;
+/// 512 KiB of each file that comes are in memory beside the part that is written: what has come last, and what a client reads
+/// ahead.
+const COMING: usize = 512 << 10;
 
 /// The store of files.
 pub struct FileStore {
     rows: Arc<dyn FileRows>,
     objects: Arc<dyn ObjectStore>,
+    /// So many bytes are written at once.
+    part: usize,
     /// The folder, where it is one of this machine: a write that was broken off leaves something there.
     folder: Option<PathBuf>,
     memory: Memory,
@@ -63,17 +69,18 @@ impl FileStore {
     /// The store that `config` describes; `None` where files are not kept. `database` is the address of the database.
     ///
     /// # Errors
-    /// When its folder cannot be made, or its address not be used.
+    /// When its folder cannot be made, or its address or the credentials of its bucket not be used.
     pub fn open(
         config: &FilesConfig,
         database: &str,
         rows: Arc<dyn FileRows>,
         memory: Memory,
     ) -> Result<Option<Arc<Self>>, OpenError> {
-        let Some(Place { objects, folder }) = config.place(database)? else { return Ok(None) };
+        let Some(Place { objects, part, folder }) = config.place(database)? else { return Ok(None) };
         Ok(Some(Arc::new(Self {
             rows,
             objects,
+            part,
             folder,
             memory,
             max_bytes: config.max_bytes,
@@ -128,9 +135,13 @@ impl FileStore {
     }
 
     /// Writes what comes; what it is, its size and its digest.
-    async fn write(&self, id: FileId, incoming: &mut Incoming<'_>) -> Result<(Look, u64, [u8; 32]), FileError> {
-        let upload = self.objects.put_multipart(&path(id)).await.map_err(unavailable)?;
-        let mut upload = WriteMultipart::new_with_chunk_size(upload, PIECE);
+    async fn write(
+        &self,
+        id: FileId,
+        incoming: &mut Incoming<'_>,
+        held: &mut Reservation,
+    ) -> Result<(Look, u64, [u8; 32]), FileError> {
+        let mut upload = Upload::new(Arc::clone(&self.objects), path(id), self.part, self.tasks.clone());
         let read = async {
             let (mut look, mut digest, mut bytes) = (Look::default(), Digest::new(&SHA256), 0_u64);
             while let Some(piece) = incoming.content.next().await {
@@ -141,8 +152,10 @@ impl FileStore {
                 }
                 look.take(&piece)?;
                 digest.update(&piece);
-                upload.write(&piece);
-                upload.wait_for_capacity(1).await.map_err(unavailable)?;
+                // A small file holds no more than it has.
+                let most = COMING + usize::try_from(bytes).map_or(self.part, |bytes| bytes.min(self.part));
+                held.grow(most.saturating_sub(held.bytes())).map_err(|error| FileError::Unavailable(error.into()))?;
+                upload.write(&piece).await.map_err(unavailable)?;
             }
             if bytes == 0 {
                 return Err(FileError::Empty);
@@ -162,8 +175,14 @@ impl FileStore {
         }
     }
 
-    async fn kept(&self, owner: &Owner, id: FileId, mut incoming: Incoming<'_>) -> Result<FileRecord, FileError> {
-        let (look, bytes, sha256) = self.write(id, &mut incoming).await?;
+    async fn kept(
+        &self,
+        owner: &Owner,
+        id: FileId,
+        mut incoming: Incoming<'_>,
+        held: &mut Reservation,
+    ) -> Result<FileRecord, FileError> {
+        let (look, bytes, sha256) = self.write(id, &mut incoming, held).await?;
         let (kind, side) = look.kind(incoming.name, incoming.media_type)?;
         let name = file_name(incoming.name.unwrap_or_default(), usual_name(kind));
         let file = FileRef { id, kind, name, bytes, side };
@@ -203,10 +222,10 @@ impl FileStore {
 #[async_trait]
 impl Files for FileStore {
     async fn keep(&self, owner: &Owner, incoming: Incoming<'_>) -> Result<FileRecord, FileError> {
-        let _held = self.hold(HELD)?;
+        let mut held = self.hold(COMING)?;
         let id = FileId::fresh();
         self.rows.announce_file(id).await?;
-        let kept = self.kept(owner, id, incoming).await;
+        let kept = self.kept(owner, id, incoming, &mut held).await;
         if kept.is_err() {
             self.remove_quietly(id).await;
         }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use super::http::Patience;
 use super::{Vendor, VendorConfig};
 use crate::agent::ports::llm::Takes;
+use crate::aws::Variables;
 use crate::chat::message::ModelOrigin;
 
 /// `[llm]`.
@@ -38,6 +39,9 @@ pub struct LlmConfig {
     /// More providers, by a name of the operator's choice, read like those. Their `vendor` says how.
     #[serde(skip)]
     pub providers: BTreeMap<String, VendorConfig>,
+    /// Who this server is to AWS.
+    #[serde(skip)]
+    pub aws: Variables,
 }
 
 /// `[llm.retry]`: only calls that failed before their first token are made again.
@@ -111,6 +115,7 @@ impl Default for LlmConfig {
             breaker: Breaker::default(),
             vendors: Vendor::ALL.into_iter().map(|vendor| (vendor, vendor.defaults())).collect(),
             providers: BTreeMap::new(),
+            aws: Variables::default(),
         }
     }
 }

@@ -43,6 +43,7 @@ use std::sync::Arc;
 use self::http::Net;
 use self::vendor::Facts;
 use crate::agent::ports::llm::LlmProvider;
+use crate::aws::Variables;
 use crate::chat::message::ModelOrigin;
 
 pub use self::config::{Breaker, DEMO, LlmConfig, NO_MODEL, Retry, UnknownModel, demo_model};
@@ -90,6 +91,8 @@ struct Setup<'a> {
     section: &'a str,
     origin: Arc<ModelOrigin>,
     net: &'a Net,
+    /// Who this server is to AWS.
+    aws: &'a Variables,
 }
 
 /// The provider of one model, as `config` describes it. Nothing is sent before the first request.
@@ -103,6 +106,6 @@ pub fn connect(origin: &ModelOrigin, config: &LlmConfig) -> Result<Arc<dyn LlmPr
 fn connect_with(origin: &ModelOrigin, config: &LlmConfig, net: &Net) -> Result<Arc<dyn LlmProvider>, ConnectError> {
     let section = config.section(&origin.provider);
     let section = section.ok_or_else(|| ConnectError::Provider { name: origin.provider.clone() })?;
-    let setup = Setup { section: &LlmConfig::section_path(&origin.provider), origin: Arc::new(origin.clone()), net };
-    section.connect(setup)
+    let path = LlmConfig::section_path(&origin.provider);
+    section.connect(Setup { section: &path, origin: Arc::new(origin.clone()), net, aws: &config.aws })
 }

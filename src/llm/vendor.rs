@@ -98,6 +98,11 @@ pub(super) trait Own: Debug + Send + Sync {
     fn refuses_temperature(&self) -> Option<Refusal> {
         None
     }
+
+    /// Whether requests are signed, so that no key is needed.
+    fn signs(&self) -> bool {
+        false
+    }
 }
 
 /// A vendor's own settings where nothing is set.
@@ -157,6 +162,11 @@ impl VendorConfig {
     /// Whether a key is given.
     pub fn has_key(&self) -> bool {
         !self.common.api_key.expose_secret().trim().is_empty()
+    }
+
+    /// Whether every call needs a key that is not given.
+    pub fn lacks_key(&self) -> bool {
+        self.vendor.needs_key() && !self.own.signs() && !self.has_key()
     }
 
     /// Why a temperature is refused there, where it is refused whatever the model.

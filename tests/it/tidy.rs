@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use switchboard::llm::Vendor;
 
 /// What each module may import from the crate. `agent` alone means its ports, which is all that siblings meet in.
-const MAY_IMPORT: [(&str, &[&str]); 18] = [
+const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("bounded", &["bounded"]),
+    ("aws", &["aws", "bounded"]),
     ("observe", &["observe"]),
     ("chat", &["bounded", "chat"]),
     ("agent", &["bounded", "chat", "agent", "observe"]),
@@ -17,10 +18,10 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ("runs", &["bounded", "chat", "agent", "runs", "observe"]),
     ("directives", &["bounded", "chat", "agent::ports", "directives", "observe"]),
     ("webhooks", &["bounded", "chat", "agent::ports", "webhooks", "observe"]),
-    ("llm", &["bounded", "chat", "agent::ports", "llm", "observe"]),
+    ("llm", &["aws", "bounded", "chat", "agent::ports", "llm", "observe"]),
     ("tools", &["bounded", "chat", "agent::ports", "tools", "observe"]),
     ("toolsets", &["bounded", "chat", "agent::ports", "tools", "toolsets"]),
-    ("files", &["bounded", "chat", "agent::ports", "files"]),
+    ("files", &["aws", "bounded", "chat", "agent::ports", "files"]),
     ("workspace", &["bounded", "chat", "agent::ports", "workspace", "observe"]),
     ("store", &["bounded", "chat", "agent::ports", "store", "observe"]),
     ("demo", &["chat", "agent::ports", "demo"]),
@@ -29,6 +30,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
     (
         "config",
         &[
+            "aws",
             "bounded",
             "chat",
             "agent",
@@ -55,6 +57,7 @@ const ONLY_IN: [(&str, &[&str]); 13] = [
     (
         "reqwest::",
         &[
+            "src/aws/",
             "src/bounded/client.rs",
             "src/http/auth/",
             "src/llm/",

@@ -1,7 +1,7 @@
 //! Amazon Bedrock's Converse stream: <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>,
 //! its keys: <https://docs.aws.amazon.com/bedrock/latest/userguide/api-keys.html>.
 //!
-//! **Invariant:** the key is a bearer token in a header; nothing is signed, and no other credentials are looked for.
+//! **Invariant:** a key is a bearer token in a header. Where requests are signed instead, no key is sent.
 
 mod block;
 mod documents;
@@ -9,6 +9,8 @@ mod event;
 mod fold;
 mod frames;
 mod model;
+#[cfg(feature = "aws")]
+mod signed;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -25,10 +27,11 @@ use self::fold::Fold;
 use self::frames::EventStream as Frames;
 use super::Setup;
 use super::answer;
-use super::http::{self, ConnectError, Endpoint};
+use super::http::{self, ConnectError, Endpoint, Sign};
 use super::recorded;
 use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
+use crate::aws::{Variables, is_region};
 use crate::chat::message::ModelOrigin;
 use crate::llm::files::{ALL, IMAGES, Known, READS, SEES, Sight};
 
@@ -81,11 +84,28 @@ pub(super) const FACTS: Facts = Facts {
 struct Config {
     /// The region of AWS that is asked, where `base_url` is not set; empty is as `base_url` says.
     region: String,
+    /// How the server knows who asks.
+    auth: Auth,
+}
+
+/// How the server knows who asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Auth {
+    /// By a key of Bedrock.
+    #[default]
+    Key,
+    /// By a signature with the credentials that this machine has of AWS.
+    Aws,
 }
 
 impl Own for Config {
     fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
         Ok(Arc::new(Bedrock::new(setup, common, self)?))
+    }
+
+    fn signs(&self) -> bool {
+        self.auth == Auth::Aws
     }
 }
 
@@ -98,13 +118,25 @@ struct Bedrock {
 impl Bedrock {
     /// The provider of one model.
     fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
-        let Setup { section, origin, net } = setup;
+        let Setup { section, origin, net, aws } = setup;
         // Nothing is sent while the model thinks without telling, nor while it writes arguments of calls.
         let patience = net.patience.with_silence();
-        let url = url(section, common, own, &origin.model)?;
+        // Whoever has credentials on this machine usually has a region there too.
+        let region = match own.region.trim() {
+            "" if own.signs() && common.base_url.trim().trim_end_matches('/') == BASE_URL => aws.region(""),
+            region => region,
+        };
+        let url = url(section, common, region, &origin.model)?;
+        let signer = match own.auth {
+            Auth::Key => None,
+            Auth::Aws => Some(signer(section, aws, region_of(&url).unwrap_or_else(|| aws.region(region)))?),
+        };
         let endpoint =
             Endpoint::new(net, url, "application/vnd.amazon.eventstream", HeaderMap::new()).with_patience(patience);
-        let endpoint = endpoint.with_key(section, AUTHORIZATION, "Bearer ", &common.api_key)?;
+        let endpoint = match signer {
+            Some(signer) => endpoint.with_signer(signer),
+            None => endpoint.with_key(section, AUTHORIZATION, "Bearer ", &common.api_key)?,
+        };
         Ok(Self { origin, endpoint })
     }
 }
@@ -122,9 +154,8 @@ impl LlmProvider for Bedrock {
 }
 
 /// Where the model called `model` is asked. Its name may be an ARN, with colons and slashes: it is one segment, encoded once.
-fn url(section: &str, common: &Common, own: &Config, model: &str) -> Result<Url, ConnectError> {
-    let region = own.region.trim();
-    if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+fn url(section: &str, common: &Common, region: &str, model: &str) -> Result<Url, ConnectError> {
+    if !is_region(region) {
         let reason = "must be the name of a region, such as eu-central-1";
         return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
     }
@@ -142,6 +173,34 @@ fn url(section: &str, common: &Common, own: &Config, model: &str) -> Result<Url,
     let path = format!("{}/{}/converse-stream", url.path(), utf8_percent_encode(model, SEGMENT));
     url.set_path(&path);
     Ok(url)
+}
+
+/// The region in an address of AWS's own: `bedrock-runtime.eu-central-1.amazonaws.com`, also with something before it.
+fn region_of(url: &Url) -> Option<&str> {
+    let mut labels = url.host_str().filter(|host| host.contains(".amazonaws.com"))?.split('.');
+    labels.find(|label| label.starts_with("bedrock-runtime"))?;
+    labels.next()
+}
+
+/// What signs the requests to Bedrock in `region`.
+#[cfg(feature = "aws")]
+fn signer(section: &str, aws: &Variables, region: &str) -> Result<Arc<dyn Sign>, ConnectError> {
+    match signed::Signed::new(aws, region) {
+        Ok(signed) => Ok(Arc::new(signed)),
+        Err(_) => {
+            let reason = "is \"aws\", and needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY together, or none of them";
+            Err(cannot_sign(section, reason))
+        }
+    }
+}
+
+#[cfg(not(feature = "aws"))]
+fn signer(section: &str, _: &Variables, _: &str) -> Result<Arc<dyn Sign>, ConnectError> {
+    Err(cannot_sign(section, "is \"aws\", and this server is built without the feature aws"))
+}
+
+fn cannot_sign(section: &str, reason: &'static str) -> ConnectError {
+    ConnectError::Extra { section: section.to_owned(), key: "auth".to_owned(), reason }
 }
 
 /// What reads the bytes of an answer.

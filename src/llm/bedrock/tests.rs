@@ -228,7 +228,7 @@ fn the_models_name_is_encoded_once_and_the_region_is_part_of_the_host() {
     let arn = "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.amazon.nova-pro-v1:0";
     for (base, region, model, expected) in [
         (BASE_URL, "", "a.b-v1:0", "https://bedrock-runtime.us-east-1.amazonaws.com/model/a.b-v1%3A0/converse-stream"),
-        (BASE_URL, " eu-west-1 ", "m", "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse-stream"),
+        (BASE_URL, "eu-west-1", "m", "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse-stream"),
         ("http://proxy/aws/", "", "m", "http://proxy/aws/model/m/converse-stream"),
         (
             "https://bedrock-runtime.eu-west-1.amazonaws.com/",
@@ -244,18 +244,29 @@ fn the_models_name_is_encoded_once_and_the_region_is_part_of_the_host() {
         ),
         ("http://proxy", "", "a b?%", "http://proxy/model/a%20b%3F%25/converse-stream"),
     ] {
-        let own = Config { region: region.to_owned() };
-        assert_eq!(url("llm.bedrock", &common(base), &own, model).unwrap().as_str(), expected);
+        assert_eq!(url("llm.bedrock", &common(base), region, model).unwrap().as_str(), expected);
     }
     for region in ["evil.example/", "EU", "a@b"] {
-        let own = Config { region: region.to_owned() };
-        let refused = url("llm.bedrock", &common(BASE_URL), &own, "m").unwrap_err();
+        let refused = url("llm.bedrock", &common(BASE_URL), region, "m").unwrap_err();
         assert!(refused.to_string().starts_with("llm.bedrock.region must be"), "{refused}");
     }
-    let own = Config { region: "eu-west-1".to_owned() };
-    let refused =
-        url("llm.bedrock", &common("https://bedrock-runtime.us-west-2.amazonaws.com"), &own, "m").unwrap_err();
+    let other = common("https://bedrock-runtime.us-west-2.amazonaws.com");
+    let refused = url("llm.bedrock", &other, "eu-west-1", "m").unwrap_err();
     assert!(refused.to_string().starts_with("llm.bedrock.region is another one"), "{refused}");
+}
+
+#[test]
+fn the_region_of_a_signature_is_that_of_the_address() {
+    for (address, expected) in [
+        ("https://bedrock-runtime.eu-west-1.amazonaws.com/model", Some("eu-west-1")),
+        ("https://bedrock-runtime-fips.us-east-1.amazonaws.com/", Some("us-east-1")),
+        ("https://bedrock-runtime.cn-north-1.amazonaws.com.cn/", Some("cn-north-1")),
+        ("https://vpce-0a1b.bedrock-runtime.us-west-2.vpce.amazonaws.com/", Some("us-west-2")),
+        ("http://proxy/aws/", None),
+        ("http://bedrock-runtime.example.com/", None),
+    ] {
+        assert_eq!(region_of(&Url::parse(address).unwrap()), expected, "{address}");
+    }
 }
 
 /// What a conversation about files is asked with.

@@ -94,7 +94,7 @@ struct Claude {
 impl Claude {
     /// The provider of one model.
     fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
-        let Setup { section, origin, net } = setup;
+        let Setup { section, origin, net, .. } = setup;
         let url = http::join(section, &common.base_url, &["v1", "messages"])?;
         let mut headers = HeaderMap::new();
         let version = HeaderValue::from_str(&own.version);

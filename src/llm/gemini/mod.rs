@@ -74,7 +74,7 @@ struct Gemini {
 impl Gemini {
     /// The provider of one model.
     fn new(setup: Setup<'_>, common: &Common) -> Result<Self, ConnectError> {
-        let Setup { section, origin, net } = setup;
+        let Setup { section, origin, net, .. } = setup;
         let method = format!("{}:streamGenerateContent", origin.model);
         let mut url = http::join(section, &common.base_url, &["v1beta", "models", &method])?;
         // Without it the answer is one JSON list instead of events.

@@ -10,6 +10,7 @@ mod client;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use reqwest::Url;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -74,6 +75,17 @@ pub(crate) struct Endpoint {
     headers: HeaderMap,
     secrets: Secrets,
     patience: Patience,
+    signer: Option<Arc<dyn Sign>>,
+}
+
+/// Signs requests, where no key in a header says who asks.
+#[async_trait]
+pub(crate) trait Sign: Send + Sync {
+    /// `headers`, with those that sign a POST of `body` to `url`.
+    ///
+    /// # Errors
+    /// When there is nothing to sign with.
+    async fn sign(&self, url: &Url, headers: HeaderMap, body: &[u8]) -> Result<HeaderMap, ProviderError>;
 }
 
 /// What must not appear in any error: the key, and the values of other headers that are marked as secret.
@@ -152,7 +164,7 @@ impl Endpoint {
         let texts = values.filter_map(|value| value.to_str().ok());
         let texts = texts.flat_map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
         let secrets = texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect();
-        Self { client: net.clients.for_url(&url), url, headers, secrets, patience: net.patience }
+        Self { client: net.clients.for_url(&url), url, headers, secrets, patience: net.patience, signer: None }
     }
 
     /// Adds the header `name` with `prefix` and the key, marked as secret; nothing when the key is empty.
@@ -176,6 +188,11 @@ impl Endpoint {
         Ok(self)
     }
 
+    /// With each request signed.
+    pub(crate) fn with_signer(self, signer: Arc<dyn Sign>) -> Self {
+        Self { signer: Some(signer), ..self }
+    }
+
     /// With another patience than all others have.
     pub(crate) fn with_patience(self, patience: Patience) -> Self {
         Self { patience, ..self }
@@ -191,10 +208,14 @@ impl Endpoint {
 
     async fn try_post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
         let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
+        let headers = match &self.signer {
+            Some(signer) => signer.sign(&self.url, self.headers.clone(), &json).await?,
+            None => self.headers.clone(),
+        };
         // A time that no clock reaches is no limit.
         let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
         // On the heap, which is freed when the head is there.
-        let posted = Box::pin(client::post(&self.client, &self.url, self.headers.clone(), json));
+        let posted = Box::pin(client::post(&self.client, &self.url, headers, json));
         let answer = match deadline {
             Some(deadline) => timeout_at(deadline, posted).await.map_err(|_| body::timed_out("first byte"))?,
             None => posted.await,

@@ -89,7 +89,7 @@ struct Ollama {
 impl Ollama {
     /// The provider of one model.
     fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
-        let Setup { section, origin, net } = setup;
+        let Setup { section, origin, net, .. } = setup;
         let url = http::join(section, &common.base_url, &["api", "chat"])?;
         let num_ctx = (own.num_ctx > 0).then_some(own.num_ctx);
         // A call comes whole: while the model writes its arguments nothing is sent, which is no reason to give up.

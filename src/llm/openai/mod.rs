@@ -86,7 +86,7 @@ pub(super) const FACTS: Facts = Facts {
 
 impl Own for Config {
     fn connect(&self, setup: Setup<'_>, common: &Common) -> Result<Arc<dyn LlmProvider>, ConnectError> {
-        let Setup { section, origin, net } = setup;
+        let Setup { section, origin, net, .. } = setup;
         let host = Host::from_url(&http::join(section, &common.base_url, &[])?);
         let habits = Habits::new(section, self, host)?;
         let (header, prefix) = match host {

@@ -2,6 +2,7 @@
 
 mod clients;
 mod kept;
+mod s3;
 mod sent;
 
 use serde_json::{Value, json};

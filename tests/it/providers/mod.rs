@@ -15,6 +15,7 @@ mod requests;
 mod resilience;
 mod responses;
 mod scenarios;
+mod signed;
 mod transcripts;
 mod whole_server;
 

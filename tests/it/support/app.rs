@@ -57,7 +57,9 @@ pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
     .into_iter()
     .map(|(key, value)| (format!("SWITCHBOARD__{key}"), value))
     .collect();
-    env.extend(settings.iter().map(|(key, value)| (format!("SWITCHBOARD__{key}"), (*value).to_owned())));
+    // Variables of others have their own names.
+    let name = |key: &str| if key.starts_with("AWS_") { key.to_owned() } else { format!("SWITCHBOARD__{key}") };
+    env.extend(settings.iter().map(|(key, value)| (name(key), (*value).to_owned())));
     Sources { env, ..Sources::default() }
 }
 

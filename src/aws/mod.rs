@@ -1,0 +1,116 @@
+//! Who this server is to Amazon's services: the usual variables that say so, and with the feature `aws` the chain of credentials
+//! behind them, for files in S3 and models on Bedrock.
+//!
+//! **Invariant:** the variables' values are secrets: `Debug` shows none.
+
+#[cfg(feature = "aws")]
+mod chain;
+#[cfg(feature = "aws")]
+mod clients;
+#[cfg(feature = "aws")]
+mod signer;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+#[cfg(feature = "aws")]
+pub use self::chain::{builder, credentials};
+#[cfg(feature = "aws")]
+pub use self::signer::{SignError, Signer};
+
+/// The region that is asked where none is named.
+pub const REGION: &str = "us-east-1";
+
+/// The variables that are read. Profiles in `~/.aws` are not.
+const READ: [&str; 11] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+];
+
+/// The usual variables of AWS, as far as they are set.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(Arc<BTreeMap<&'static str, String>>);
+
+impl Variables {
+    /// Those of `env`, without spaces and line ends around them, which files of secrets often have.
+    pub fn of(env: &BTreeMap<String, String>) -> Self {
+        let set = READ.into_iter().filter_map(|name| {
+            let value = env.get(name)?.trim();
+            (!value.is_empty()).then(|| (name, value.to_owned()))
+        });
+        Self(Arc::new(set.collect()))
+    }
+
+    /// The value of `name`, where it is set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The region: `named`, or where it is empty that of the variables, or else the usual one.
+    pub fn region<'a>(&'a self, named: &'a str) -> &'a str {
+        let of_variables = || self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"));
+        Some(named).filter(|named| !named.is_empty()).or_else(of_variables).unwrap_or(REGION)
+    }
+
+    /// The variable that lacks, and why, where a key is only half set.
+    pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        let key = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
+        match key.map(|name| self.get(name).is_some()) {
+            [true, false] => Some((key[1], "is required beside AWS_ACCESS_KEY_ID")),
+            [false, true] => Some((key[0], "is required beside AWS_SECRET_ACCESS_KEY")),
+            [true, true] | [false, false] => None,
+        }
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Whether `text` may be the name of a region, such as `eu-central-1`.
+pub fn is_region(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(set: &[(&str, &str)]) -> Variables {
+        Variables::of(&set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn variables_are_read_and_never_shown() {
+        let set = variables(&[("AWS_SECRET_ACCESS_KEY", " s3cr3t\n"), ("AWS_SESSION_TOKEN", " "), ("HOME", "/root")]);
+        assert_eq!(set.get("AWS_SECRET_ACCESS_KEY"), Some("s3cr3t"));
+        assert_eq!((set.get("AWS_SESSION_TOKEN"), set.get("HOME")), (None, None));
+        assert_eq!(format!("{set:?}"), r#"{"AWS_SECRET_ACCESS_KEY"}"#);
+        assert_eq!(set.mistake().unwrap().0, "AWS_ACCESS_KEY_ID", "the other half of a key");
+    }
+
+    #[test]
+    fn a_region_is_named_or_of_the_variables() {
+        let rows: [(&str, &[(&str, &str)], &str); 4] = [
+            ("eu-west-1", &[("AWS_REGION", "eu-central-1")], "eu-west-1"),
+            ("", &[("AWS_REGION", "eu-central-1"), ("AWS_DEFAULT_REGION", "us-west-2")], "eu-central-1"),
+            ("", &[("AWS_DEFAULT_REGION", "us-west-2")], "us-west-2"),
+            ("", &[], "us-east-1"),
+        ];
+        for (named, set, expected) in rows {
+            assert_eq!(variables(set).region(named), expected, "{named} {set:?}");
+        }
+    }
+}
