@@ -2,6 +2,7 @@
 
 mod kept;
 mod sent;
+mod told;
 
 use serde_json::{Value, json};
 
