@@ -347,10 +347,10 @@ struct FileExportBody {
 impl MessageExportBody {
     /// The message, of whose files these are `kept`.
     pub(super) fn from_message(message: MessageExport, kept: &HashSet<FileId>) -> Self {
-        let files = message.files.into_iter().map(|file| FileExportBody {
-            is_kept: kept.contains(&file.id),
-            file: MessageFileBody::of(file),
-        });
+        let files = message
+            .files
+            .into_iter()
+            .map(|file| FileExportBody { is_kept: kept.contains(&file.id), file: MessageFileBody::of(file) });
         Self {
             id: message.id.to_string(),
             kind: message.kind,

@@ -87,9 +87,7 @@ async fn wires_without_a_place_for_notices_have_them_in_the_text() {
     let messages = json!({"model": "workflow", "max_tokens": 100, "messages": [{"role": "user", "content": [
         {"type": "text", "text": "What?"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]}]});
-    for (path, body) in
-        [("/v1/chat/completions", chat()), ("/v1/responses", responses), ("/v1/messages", messages)]
-    {
+    for (path, body) in [("/v1/chat/completions", chat()), ("/v1/responses", responses), ("/v1/messages", messages)] {
         let s = playing(READS, [says("I cannot see it.")]).await;
         let text = said(&s, path, body, &json!({})).await;
         let expected = "(this model takes no images)]\\n\\nI cannot see it.";
@@ -129,9 +127,8 @@ async fn profiles_say_what_their_models_take_and_the_server_what_it_keeps() {
     let profile = "id = \"two\"\ncontext_type = \"two\"\n[model.request]\n\
                    models = { blind = \"openai:gpt-3.5-turbo\", local = \"openai:llava-7b\" }\n";
     let files = [("profiles/two.toml", profile)];
-    let listed = async |app: &TestApp| -> Value {
-        get(app, &app.token, "/v1/agent/profiles").await.json().await.unwrap()
-    };
+    let listed =
+        async |app: &TestApp| -> Value { get(app, &app.token, "/v1/agent/profiles").await.json().await.unwrap() };
     let s = openai::with(&files, &[("LLM__OPENAI__MODEL", SEES), ("FILES__PER_MESSAGE", "3")], []).await;
     let list = listed(&s.app).await;
     assert_eq!(list["files"], json!({"max_bytes": 20 << 20, "per_message": 3}));
@@ -139,8 +136,7 @@ async fn profiles_say_what_their_models_take_and_the_server_what_it_keeps() {
     assert_eq!(two["input"], json!(["text", "image", "pdf"]));
     assert_eq!(two["inputs"], json!({"blind": ["text"], "local": ["text", "image"]}));
 
-    let settings =
-        [("LLM__OPENAI__MODEL", SEES), ("LLM__OPENAI__INPUT", "text"), ("FILES__URL", "off")];
+    let settings = [("LLM__OPENAI__MODEL", SEES), ("LLM__OPENAI__INPUT", "text"), ("FILES__URL", "off")];
     let s = openai::with(&files, &settings, []).await;
     let list = listed(&s.app).await;
     assert_eq!(list.get("files"), None, "none are kept");
@@ -230,10 +226,9 @@ async fn tokens_of_files_are_counted_before_they_are_sent_and_not_by_their_base6
     let pdf = STANDARD.encode([b"%PDF-1.7\n".to_vec(), vec![b'x'; 250_000]].concat());
     let image = STANDARD.encode(vec![0; 300_000]);
     let part = |kind: &str, media_type: &str, data: &str| json!({"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}});
-    for (part, expected) in [
-        (part("image", "image/png", &image), 1600..1700),
-        (part("document", "application/pdf", &pdf), 9000..9100),
-    ] {
+    for (part, expected) in
+        [(part("image", "image/png", &image), 1600..1700), (part("document", "application/pdf", &pdf), 9000..9100)]
+    {
         let body = json!({"model": "workflow", "messages": [{"role": "user", "content": [part]}]});
         let request = s.app.http.post(s.app.url("/v1/messages/count_tokens")).header("x-api-key", &s.app.token);
         let counted: Value = request.json(&body).send().await.unwrap().json().await.unwrap();
