@@ -20,7 +20,7 @@ mod tools;
 mod wire;
 
 pub use message::{ErrorBody, MessageBody};
-pub use models::{ModelBody, ModelListBody};
+pub use models::{Gives, ModelBody, ModelListBody};
 pub use request::Body;
 
 use super::DecodeError;
