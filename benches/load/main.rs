@@ -13,6 +13,7 @@
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- directives` measures directives, signals and deliveries.
 //! `cargo bench -- workspace` measures what agents do to files.
+//! `cargo bench -- files` measures uploads, and turns with pictures.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
 #![expect(
@@ -28,6 +29,7 @@ mod client;
 mod directives;
 mod fairness;
 mod figures;
+mod files;
 mod instructions;
 #[path = "../limit/mod.rs"]
 mod limit;
@@ -74,6 +76,9 @@ async fn measure(names: &[&str]) {
     }
     if let ["directives"] = names {
         return directives::measure(&upstream).await;
+    }
+    if let ["files"] = names {
+        return files::measure(&upstream).await;
     }
     if let ["workspace"] = names {
         return workspace::measure().await;

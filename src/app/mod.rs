@@ -352,7 +352,10 @@ impl App {
             search: store.clone(),
             feedback: store.clone(),
             files,
-            files_per_message: config.files.per_message,
+            file_limits: kept_files.as_ref().map(|_| http::FileLimits {
+                max_bytes: Some(config.files.max_bytes).filter(|bytes| *bytes != 0),
+                per_message: config.files.per_message,
+            }),
             quotas: config.limits.quotas(),
             audit: store.clone(),
             recorder: recorder.clone(),

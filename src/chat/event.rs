@@ -12,6 +12,7 @@ use super::directive::DirectiveNotice;
 use super::fate::{CallError, CallFate};
 use super::ids::{ApprovalId, ToolCallId};
 use super::message::ModelOrigin;
+use super::notice::Notice;
 use super::observation::Observation;
 use super::operation::Operation;
 use super::origin::CallOrigin;
@@ -59,6 +60,8 @@ pub enum AgentEvent {
         /// Its cost, where its model has a price.
         cost: Option<Cost>,
     },
+    /// Files that the model which answers is not shown; before its text, each file once in a run.
+    Notice(Box<Notice>),
     /// Text for the user.
     TextDelta {
         /// A piece of it.
@@ -208,6 +211,7 @@ impl AgentEvent {
             | Self::Summarised
             | Self::TurnStarted { .. }
             | Self::TurnEnded { .. }
+            | Self::Notice(_)
             | Self::TextDelta { .. }
             | Self::ThinkingDelta { .. }
             | Self::ToolCallStarted { .. }

@@ -114,10 +114,53 @@ impl FileRef {
     pub fn is_sent(&self) -> bool {
         !self.kind.is_text() || self.bytes <= TEXT_BYTES
     }
+
+    /// What it is, in words: `image chart.png, 120 kB`.
+    pub fn described(&self) -> String {
+        let Self { kind, name, bytes, .. } = self;
+        let what = if kind.is_image() { "image" } else { "file" };
+        format!("{what} {name}, {}", size(*bytes))
+    }
+
+    /// About how many tokens it takes where a model is shown it: what nobody has told yet is estimated. That it goes as base64
+    /// counts for nothing.
+    pub fn tokens(&self) -> u64 {
+        match self.kind {
+            FileKind::Png | FileKind::Jpeg | FileKind::Webp | FileKind::Gif => IMAGE_TOKENS,
+            FileKind::Pdf => pdf_tokens(self.bytes),
+            FileKind::Text | FileKind::Markdown | FileKind::Csv | FileKind::Json => self.bytes.div_ceil(4),
+        }
+    }
+}
+
+/// About 1,600 tokens: what a picture of a screen takes with most vendors, however many bytes it has.
+const IMAGE_TOKENS: u64 = 1600;
+
+/// A page of a PDF document is read as text and as a picture, and takes about 3,000 tokens; it has about 100 kB. More than 100
+/// pages are more than most models take.
+const PAGE_TOKENS: u64 = 3000;
+const PAGE_BYTES: u64 = 100_000;
+const PAGES: u64 = 100;
+
+/// About how many tokens a PDF document of that size takes.
+pub fn pdf_tokens(bytes: u64) -> u64 {
+    PAGE_TOKENS * bytes.div_ceil(PAGE_BYTES).clamp(1, PAGES)
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} bytes"),
+        1000..1_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+    }
 }
 
 /// The longest text that is read as a whole: 256 KiB.
 pub const TEXT_BYTES: u64 = 256 << 10;
+
+/// So many are sent with each request to a model, the newest.
+pub const FILES_SENT: usize = 20;
 
 /// The longest name of a file, in characters.
 const NAME_CHARS: usize = 200;
@@ -166,7 +209,8 @@ impl std::fmt::Debug for NewFile {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileKind, file_name};
+    use super::{FileKind, FileRef, file_name};
+    use crate::chat::ids::FileId;
 
     #[test]
     fn a_name_is_its_last_part_on_one_line() {
@@ -184,6 +228,22 @@ mod tests {
             assert_eq!(file_name(name, "file"), expected, "{name:?}");
         }
         assert_eq!(file_name(&"x".repeat(500), "file").len(), 200);
+    }
+
+    #[test]
+    fn a_file_takes_tokens_by_its_kind_and_not_by_its_base64() {
+        let rows = [
+            (FileKind::Png, 5_000_000, 1600, "a picture"),
+            (FileKind::Gif, 10, 1600, "a small one"),
+            (FileKind::Pdf, 900, 3000, "a page at least"),
+            (FileKind::Pdf, 250_000, 9000, "three pages"),
+            (FileKind::Pdf, 20_000_000, 300_000, "as many as are read"),
+            (FileKind::Csv, 9, 3, "a text"),
+        ];
+        for (kind, bytes, expected, reason) in rows {
+            let file = FileRef { id: FileId::fresh(), kind, name: "a".to_owned(), bytes, side: 0 };
+            assert_eq!(file.tokens(), expected, "{reason}");
+        }
     }
 
     #[test]

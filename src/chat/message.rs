@@ -19,6 +19,17 @@ pub enum Message {
     ToolResults(Vec<ToolResult>),
 }
 
+impl Message {
+    /// The files that belong to it, in order.
+    pub fn files(&self) -> Box<dyn DoubleEndedIterator<Item = &FileRef> + Send + '_> {
+        match self {
+            Self::User(user) => Box::new(user.files.iter()),
+            Self::Assistant(_) => Box::new(std::iter::empty()),
+            Self::ToolResults(results) => Box::new(results.iter().flat_map(|result| &result.files)),
+        }
+    }
+}
+
 /// The author of a message in the user's role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Author {

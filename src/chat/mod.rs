@@ -27,6 +27,7 @@ pub mod labels;
 pub mod message;
 pub mod model;
 pub mod nesting;
+pub mod notice;
 pub mod observation;
 pub mod operation;
 pub mod origin;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::clarification::Questions;
+use super::file::{FILES_SENT, FileRef};
 use super::message::{AssistantMessage, Message};
 use super::place::Place;
 
@@ -120,14 +121,15 @@ pub fn tokens_of_text(text: &str) -> u64 {
     u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX)
 }
 
-/// The estimated tokens of what is said in messages; each text counts by itself.
+/// The estimated tokens of what is said in messages; each text counts by itself, and so does each of the newest files.
 pub fn tokens_of(messages: &[Message]) -> u64 {
     let of_message = |message: &Message| match message {
         Message::User(user) => tokens_of_text(&user.model_text()),
         Message::Assistant(answer) => of_answer(answer),
         Message::ToolResults(results) => results.iter().map(|result| tokens_of_text(&result.content)).sum(),
     };
-    messages.iter().map(of_message).sum()
+    let files = messages.iter().rev().flat_map(|message| message.files().rev()).take(FILES_SENT);
+    messages.iter().map(of_message).sum::<u64>() + files.map(FileRef::tokens).sum::<u64>()
 }
 
 fn of_answer(answer: &AssistantMessage) -> u64 {
@@ -207,7 +209,8 @@ mod tests {
 
     use super::*;
     use crate::chat::fate::CallFate;
-    use crate::chat::ids::ToolCallId;
+    use crate::chat::file::FileKind;
+    use crate::chat::ids::{FileId, ToolCallId};
     use crate::chat::message::{AssistantPart, ModelOrigin, UserMessage};
     use crate::chat::tool::ToolResult;
 
@@ -228,6 +231,16 @@ mod tests {
             Message::ToolResults(vec![result("[1]"), result("")]),
         ];
         assert_eq!(tokens_of(&messages), 2 + 2 + 1);
+    }
+
+    #[test]
+    fn each_file_that_is_sent_counts_by_its_kind() {
+        let file = |kind, bytes| FileRef { id: FileId::fresh(), kind, name: "a".to_owned(), bytes, side: 0 };
+        let with = |files| Message::User(UserMessage { files, ..UserMessage::new("Look") });
+        let messages = [with(vec![file(FileKind::Png, 5_000_000), file(FileKind::Pdf, 150_000)])];
+        assert_eq!(tokens_of(&messages), 1 + 1600 + 6000);
+        let many = [with((0..50).map(|_| file(FileKind::Png, 9)).collect())];
+        assert_eq!(tokens_of(&many), 1 + 20 * 1600, "the newest twenty are sent");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
+use crate::chat::notice::Notice;
 use crate::chat::payload::Payload;
 use crate::chat::place::{Mover, Place};
 
@@ -69,6 +70,26 @@ impl PlaceChangeBody {
     /// The body of a move.
     pub fn new(by: Mover, place: &Place) -> Self {
         Self { by: by.name(), place: PlaceBody::from_place(place) }
+    }
+}
+
+/// What the server tells its user beside the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Notice)]
+pub struct NoticeBody {
+    /// What it is about, for programs: `files_not_shown`.
+    code: &'static str,
+    /// The same for people; may change at any time.
+    message: String,
+    /// The ids of the files.
+    files: Vec<String>,
+}
+
+impl NoticeBody {
+    /// The body of `notice`.
+    pub fn of(notice: &Notice) -> Self {
+        let Notice { files, message, said: _ } = notice;
+        Self { code: Notice::CODE, message: message.clone(), files: files.iter().map(ToString::to_string).collect() }
     }
 }
 

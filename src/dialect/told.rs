@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::bounded::json::parse;
+use crate::chat::file::pdf_tokens;
 use crate::chat::model::Effort;
 use crate::dialect::given::{ClientMessage, Content, ToldCall, content};
 use crate::dialect::{DecodeError, Settings, call_ids};
@@ -30,16 +31,22 @@ pub(super) fn go_on() -> Content {
     Content { text: "Go on.".to_owned(), files: Vec::new() }
 }
 
-/// What a file in a request counts at most, in bytes of text: a large picture has about 1,600 tokens.
-const FILE_BYTES: usize = 6400;
+/// What a picture in a request counts at most, in bytes of text: a large one has about 1,600 tokens.
+const IMAGE_BYTES: usize = 6400;
 
-/// About how many tokens these parts of a request have: one for four bytes, but for files.
+/// How a PDF document begins in base64: `%PDF-`.
+const PDF: &str = "JVBERi0";
+
+/// About how many tokens these parts of a request have: one for four bytes, but for files, whose base64 does not count.
 pub(super) fn tokens<'a>(parts: impl IntoIterator<Item = &'a RawValue>) -> usize {
-    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
+    // A `/` and the end of a line may be escaped.
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '\\');
     let bytes = parts.into_iter().map(|part| {
-        let text = part.get();
-        let longer = text.split(|c| !is_base64(c)).map(|run| run.len().saturating_sub(FILE_BYTES));
-        text.len() - longer.sum::<usize>()
+        let counted = part.get().split_inclusive(|c| !is_base64(c)).map(|run| match run.starts_with(PDF) {
+            true => 4 * usize::try_from(pdf_tokens(run.len() as u64 / 4 * 3)).unwrap_or(usize::MAX / 4),
+            false => run.len().min(IMAGE_BYTES),
+        });
+        counted.sum::<usize>()
     });
     bytes.sum::<usize>().div_ceil(4)
 }

@@ -29,7 +29,7 @@ use crate::chat::ids::RunId;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::dialect::asked::Shape;
-use crate::dialect::bodies::{PayloadBody, SuggestionsBody};
+use crate::dialect::bodies::{NoticeBody, PayloadBody, SuggestionsBody};
 use crate::runs::log::ring::Next;
 use crate::runs::{AttachError, Attached, StartError};
 
@@ -47,6 +47,9 @@ pub(super) struct AnswerBody {
     /// What the last turn said.
     message: String,
     artifacts: Vec<ArtifactBody>,
+    /// What its user is to know besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<NoticeBody>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     payloads: Vec<PayloadBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,6 +125,7 @@ pub(super) async fn joined(
         state: record.state.name(),
         message,
         artifacts: Vec::new(),
+        notices: Vec::new(),
         payloads: Vec::new(),
         suggestions: None,
         usage: UsageBody::from_usage(record.usage, record.cost),
@@ -180,6 +184,7 @@ struct Waiting {
 struct AnswerSoFar {
     message: String,
     artifacts: Vec<ArtifactBody>,
+    notices: Vec<NoticeBody>,
     payloads: Vec<PayloadBody>,
     suggestions: Option<SuggestionsBody>,
 }
@@ -252,6 +257,7 @@ impl Waiting {
             state: state.name(),
             message: std::mem::take(&mut self.so_far.message),
             artifacts: std::mem::take(&mut self.so_far.artifacts),
+            notices: std::mem::take(&mut self.so_far.notices),
             payloads: std::mem::take(&mut self.so_far.payloads),
             suggestions: self.so_far.suggestions.take(),
             usage: UsageBody::from_usage(usage, cost),
@@ -300,6 +306,7 @@ impl AnswerSoFar {
             match &*event {
                 AgentEvent::TurnStarted { .. } => self.message.clear(),
                 AgentEvent::TextDelta { text } => self.message.push_str(text),
+                AgentEvent::Notice(notice) => self.notices.push(NoticeBody::of(notice)),
                 AgentEvent::Artifact(artifact) => self
                     .artifacts
                     .push(ArtifactBody { kind: artifact.kind.to_string(), payload: artifact.payload.clone() }),

@@ -1,6 +1,7 @@
 //! What conversations look like in JSON bodies: serde counterparts of the port's views, which have none by law.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -21,7 +22,7 @@ use crate::agent::ports::conversations::{
 use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::day::rfc3339 as time;
 use crate::chat::file::FileRef;
-use crate::chat::ids::RunId;
+use crate::chat::ids::{FileId, RunId};
 use crate::dialect::bodies::PlaceBody;
 
 /// A part of the list of conversations.
@@ -328,15 +329,34 @@ pub(super) struct MessageExportBody {
     created_at: String,
     #[schema(value_type = Value)]
     body: Box<RawValue>,
+    /// The files that it names. What is in them is not part of an export: it is at their `url`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileExportBody>,
+}
+
+/// A file of a message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExportedFile)]
+struct FileExportBody {
+    #[serde(flatten)]
+    file: MessageFileBody,
+    /// Whether its bytes are still there.
+    is_kept: bool,
 }
 
 impl MessageExportBody {
-    pub(super) fn from_message(message: MessageExport) -> Self {
+    /// The message, of whose files these are `kept`.
+    pub(super) fn from_message(message: MessageExport, kept: &HashSet<FileId>) -> Self {
+        let files = message
+            .files
+            .into_iter()
+            .map(|file| FileExportBody { is_kept: kept.contains(&file.id), file: MessageFileBody::of(file) });
         Self {
             id: message.id.to_string(),
             kind: message.kind,
             created_at: time(message.created_at_ms),
             body: message.body,
+            files: files.collect(),
         }
     }
 }

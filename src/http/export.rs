@@ -1,6 +1,7 @@
 //! All of a conversation as one document, or what its user sees of it as a text, written while it is read: a page is read
 //! when the one before it is sent, so an export of any length takes the memory of one page.
 
+use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
@@ -18,11 +19,14 @@ use super::conversation_views::{
 use super::problem::Problem;
 use super::prose::Prose;
 use super::share::{self, Slot};
-use crate::agent::ports::conversations::{ExportAt, ExportItem, ExportPart, PageError, TranscriptAt, TranscriptPart};
+use crate::agent::ports::conversations::{
+    ExportAt, ExportItem, ExportPart, PageError, RunTranscript, TranscriptAt, TranscriptPart,
+};
+use crate::agent::ports::files::FileError;
 use crate::bounded::memory::{Kind, Reservation};
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
-use crate::chat::ids::ConversationId;
+use crate::chat::ids::{ConversationId, FileId};
 
 /// What an export takes of its user's memory, and at first of the process's: a part, as it was read and as it is sent.
 const EXPORT_BYTES: usize = 2 << 20;
@@ -96,8 +100,9 @@ impl Export {
             Format::Json => {
                 let first = services.exports.export(&owner, &id, ExportAt::Start, &mut held).await?;
                 let Some(ExportPart { items, next }) = first else { return Ok(None) };
+                let kept = kept(&services, &owner, &of_items(&items)).await?;
                 let mut document = Document::default();
-                items.into_iter().try_for_each(|item| document.add(item)).map_err(|error| {
+                items.into_iter().try_for_each(|item| document.add(item, &kept)).map_err(|error| {
                     tracing::error!(%error, "export not written");
                     Problem::internal()
                 })?;
@@ -106,8 +111,9 @@ impl Export {
             Format::Prose(form) => {
                 let first = services.exports.transcript(&owner, &id, None, &mut held).await?;
                 let Some(TranscriptPart { head, runs, next }) = first else { return Ok(None) };
+                let kept = kept(&services, &owner, &of_runs(&runs)).await?;
                 let mut text = form.head(&head);
-                runs.iter().for_each(|run| text.push_str(&form.run(run)));
+                runs.iter().for_each(|run| text.push_str(&form.run(run, &kept)));
                 Writing::Prose { form, text, next }
             }
         };
@@ -146,7 +152,8 @@ impl Export {
                     };
                     let ExportPart { items, next: behind } = part.ok_or_else(gone)?;
                     *next = behind;
-                    items.into_iter().try_for_each(|item| document.add(item)).map_err(io::Error::other)?;
+                    let kept = kept(services, owner, &of_items(&items)).await.map_err(io::Error::other)?;
+                    items.into_iter().try_for_each(|item| document.add(item, &kept)).map_err(io::Error::other)?;
                 }
                 Ok((document.written(), false))
             }
@@ -164,12 +171,39 @@ impl Export {
                     };
                     let TranscriptPart { runs, next: behind, .. } = part.ok_or_else(gone)?;
                     *next = behind;
-                    runs.iter().for_each(|run| text.push_str(&form.run(run)));
+                    let kept = kept(services, owner, &of_runs(&runs)).await.map_err(io::Error::other)?;
+                    runs.iter().for_each(|run| text.push_str(&form.run(run, &kept)));
                 }
                 Ok((std::mem::take(text).into(), next.is_none()))
             }
         }
     }
+}
+
+/// The files that these messages name.
+fn of_items(items: &[ExportItem]) -> Vec<FileId> {
+    let messages = items.iter().filter_map(|item| match item {
+        ExportItem::Message(message) => Some(&message.files),
+        ExportItem::Head(_)
+        | ExportItem::Run(_)
+        | ExportItem::Payload(_)
+        | ExportItem::Artifact(_)
+        | ExportItem::Approval(_)
+        | ExportItem::Trail(_) => None,
+    });
+    messages.flatten().map(|file| file.id).collect()
+}
+
+fn of_runs(runs: &[RunTranscript]) -> Vec<FileId> {
+    runs.iter().flat_map(|run| &run.messages).flat_map(|message| &message.files).map(|file| file.id).collect()
+}
+
+/// Those of the files that are still kept.
+async fn kept(services: &Services, owner: &Owner, files: &[FileId]) -> Result<HashSet<FileId>, FileError> {
+    if files.is_empty() {
+        return Ok(HashSet::new());
+    }
+    Ok(services.files.find(owner, files).await?.into_iter().map(|record| record.file.id).collect())
 }
 
 /// The lists of the document, in order.
@@ -208,7 +242,7 @@ struct Document {
 }
 
 impl Document {
-    fn add(&mut self, item: ExportItem) -> serde_json::Result<()> {
+    fn add(&mut self, item: ExportItem, kept: &HashSet<FileId>) -> serde_json::Result<()> {
         match item {
             ExportItem::Head(head) => {
                 self.text.extend_from_slice(br#"{"conversation":"#);
@@ -224,7 +258,7 @@ impl Document {
             }
             ExportItem::Message(message) => {
                 self.comma();
-                self.write(&MessageExportBody::from_message(message))
+                self.write(&MessageExportBody::from_message(message, kept))
             }
             ExportItem::Payload(payload) => {
                 self.next(List::Payloads);

@@ -35,12 +35,9 @@ pub(super) async fn kept(
         new.push(file);
         new.len() - 1
     });
-    if !is_results && new.len() > services.files_per_message {
-        return Err(Problem::bad_request(format!(
-            "a message has at most {} files, not {}",
-            services.files_per_message,
-            new.len()
-        )));
+    let most = services.file_limits.map_or(usize::MAX, |limits| limits.per_message);
+    if !is_results && new.len() > most {
+        return Err(Problem::bad_request(format!("a message has at most {most} files, not {}", new.len())));
     }
     let uploaded: Vec<FileId> = told.iter().chain(&new).filter_map(id).collect();
     let found = match uploaded.is_empty() {

@@ -218,6 +218,15 @@ const PRIVATE: [&str; 8] = [
     "fc00::/7",
 ];
 
+/// The bounds of files.
+#[derive(Debug, Clone, Copy)]
+pub struct FileLimits {
+    /// The largest, in bytes; `None`: no limit.
+    pub max_bytes: Option<u64>,
+    /// The most of one message.
+    pub per_message: usize,
+}
+
 /// What the routes work with.
 #[derive(Clone)]
 pub struct Services {
@@ -285,8 +294,8 @@ pub struct Services {
     pub feedback: Arc<dyn FeedbackStore>,
     /// Keeps files.
     pub files: Arc<dyn Files>,
-    /// The most files of one message.
-    pub files_per_message: usize,
+    /// How large and how many they may be; `None` where none are kept.
+    pub file_limits: Option<FileLimits>,
     /// How many there may be.
     pub quotas: Quotas,
     /// The audit record.

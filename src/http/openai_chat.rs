@@ -14,6 +14,8 @@ use utoipa_axum::routes;
 use super::auth::Authenticated;
 use super::problem::{Problem, VERSION_OF_MESSAGES};
 use super::{Services, client_files};
+use crate::agent::offer::profile::Profile;
+use crate::chat::caller::Caller;
 use crate::dialect::messages;
 use crate::dialect::openai_chat::{ModelBody, ModelListBody, no_such_model};
 
@@ -59,13 +61,16 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Response {
     let profiles = services.runs.profiles_for(&caller);
-    let models = profiles.iter().map(|profile| (&*profile.context_type, profile.face.title.as_deref()));
     Json(match headers.contains_key(VERSION_OF_MESSAGES) {
         true => {
-            let models = models.map(|(id, title)| messages::ModelBody::new(id, title));
-            ModelsOfClient::Messages(messages::ModelListBody::new(models.collect()))
+            let mut models = Vec::with_capacity(profiles.len());
+            for profile in &profiles {
+                models.push(model_of_messages(&services, &caller, profile).await);
+            }
+            ModelsOfClient::Messages(messages::ModelListBody::new(models))
         }
         false => {
+            let models = profiles.iter().map(|profile| (&*profile.context_type, profile.face.title.as_deref()));
             let descriptions = profiles.iter().map(|profile| profile.face.description.as_deref());
             let models =
                 models.zip(descriptions).map(|((id, title), description)| ModelBody::new(id, title, description));
@@ -73,6 +78,18 @@ pub(super) async fn list(
         }
     })
     .into_response()
+}
+
+/// A profile as clients of Messages know models.
+async fn model_of_messages<'a>(services: &Services, caller: &Caller, profile: &'a Profile) -> messages::ModelBody<'a> {
+    let (takes, _) = services.runs.takes(&caller.owner, profile).await;
+    let gives = messages::Gives {
+        image: !takes.images.is_empty(),
+        pdf: takes.pdf,
+        effort: profile.models.effort,
+        thinking: profile.shows_thinking,
+    };
+    messages::ModelBody::new(&profile.context_type, profile.face.title.as_deref(), gives)
 }
 
 /// 200 with one of them; 404 for one that is not there, or not for the caller.
@@ -104,7 +121,7 @@ pub(super) async fn get(
     let profile = found.ok_or_else(|| no_such_model(&model))?;
     let face = &profile.face;
     let model = match headers.contains_key(VERSION_OF_MESSAGES) {
-        true => ModelOfClient::Messages(messages::ModelBody::new(&profile.context_type, face.title.as_deref())),
+        true => ModelOfClient::Messages(model_of_messages(&services, &caller, profile).await),
         false => {
             let description = face.description.as_deref();
             ModelOfClient::OpenAi(ModelBody::new(&profile.context_type, face.title.as_deref(), description))

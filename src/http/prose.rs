@@ -4,11 +4,14 @@
 //! **Invariant:** no message can look like the beginning of another one, or like words of ours: each of its lines stands
 //! behind a mark, `> ` in Markdown, blanks in a plain text. **Invariant:** Markdown has no HTML of others.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::agent::ports::conversations::{ConversationHead, MessageView, Role, RunTranscript};
 use crate::agent::ports::feedback::KeptFeedback;
 use crate::chat::day::rfc3339;
+use crate::chat::file::FileRef;
+use crate::chat::ids::FileId;
 use crate::chat::run::RunState;
 
 /// The form of a text.
@@ -28,8 +31,8 @@ impl Prose {
         }
     }
 
-    /// What was said in a run.
-    pub(super) fn run(self, said: &RunTranscript) -> String {
+    /// What was said in a run. Of its files these are `kept`.
+    pub(super) fn run(self, said: &RunTranscript, kept: &HashSet<FileId>) -> String {
         let mut text = String::new();
         if !said.goes_on {
             text.push_str(match self {
@@ -38,7 +41,7 @@ impl Prose {
             });
         }
         for message in &said.messages {
-            self.message(message, &mut text);
+            self.message(message, kept, &mut text);
         }
         let ending = match said.run.state {
             RunState::Completed | RunState::AwaitingApproval => None,
@@ -61,7 +64,7 @@ impl Prose {
         text
     }
 
-    fn message(self, message: &MessageView, text: &mut String) {
+    fn message(self, message: &MessageView, kept: &HashSet<FileId>, text: &mut String) {
         let who = match message.role {
             Role::User => "User",
             Role::Assistant => "Assistant",
@@ -72,8 +75,17 @@ impl Prose {
             Self::Text => write!(text, "\n{who} · {at}\n"),
         };
         self.quote(&message.text, text);
-        if !message.calls.is_empty() && self == Self::Markdown {
+        if !(message.calls.is_empty() && message.files.is_empty()) && self == Self::Markdown {
             text.push('\n');
+        }
+        for file in &message.files {
+            let FileRef { id, kind, bytes, .. } = file;
+            let gone = if kept.contains(id) { "" } else { ", not kept any more" };
+            let about = format!("{} ({id}, {}, {bytes} bytes{gone})", line(&file.name), kind.media_type());
+            let _ = match self {
+                Self::Markdown => writeln!(text, "- File {}", escaped(&about)),
+                Self::Text => writeln!(text, "  [File {about}]"),
+            };
         }
         for call in &message.calls {
             let (name, fate) = (line(&call.name), call.fate.name().replace('_', " "));

@@ -131,24 +131,18 @@ pub(super) fn pieces<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: Sen
 }
 
 fn piece<'a>(file: &'a FileRef, sent: SentFiles<'a>) -> Piece<'a> {
-    let Takes { images, pdf, image_bytes, image_side, pdf_bytes } = sent.takes;
-    let FileRef { id, kind, name, bytes, side } = file;
-    let found = sent.of(*id);
-    let data = |bytes: &'a [u8]| Data { kind: *kind, bytes };
-    match found {
-        _ if kind.is_image() && images.is_empty() => left_out(file, "this model takes no images"),
-        _ if kind.is_image() && !images.contains(kind) => left_out(file, "this model takes no images of this kind"),
-        _ if *kind == FileKind::Pdf && !pdf => left_out(file, "this model takes no PDF documents"),
-        _ if *kind == FileKind::Pdf && *bytes > pdf_bytes => left_out(file, "it is too large for this model"),
-        _ if *bytes > image_bytes && kind.is_image() => left_out(file, "it is too large for this model"),
-        _ if *side > image_side => left_out(file, "it has too many pixels for this model"),
-        _ if !file.is_sent() => left_out(file, "it is too long to be read"),
-        None if sent.is_gone(*id) => left_out(file, "it is not kept any more"),
-        None => left_out(file, "only the newest files are sent, as far as they fit"),
-        Some(found) if kind.is_image() => Piece::Image(data(found)),
-        Some(found) if *kind == FileKind::Pdf => Piece::Pdf(name, data(found)),
-        Some(found) => {
-            let text = String::from_utf8_lossy(found);
+    if let Some(why) = sent.left_out(file) {
+        return left_out(file, why);
+    }
+    let FileRef { id, kind, name, .. } = file;
+    // What is not left out has bytes.
+    let bytes = sent.of(*id).unwrap_or_default();
+    let data = Data { kind: *kind, bytes };
+    match kind {
+        FileKind::Png | FileKind::Jpeg | FileKind::Webp | FileKind::Gif => Piece::Image(data),
+        FileKind::Pdf => Piece::Pdf(name, data),
+        FileKind::Text | FileKind::Markdown | FileKind::Csv | FileKind::Json => {
+            let text = String::from_utf8_lossy(bytes);
             Piece::Text(format!("[file {name}]\n{text}\n[end of file {name}]").into())
         }
     }
@@ -156,18 +150,7 @@ fn piece<'a>(file: &'a FileRef, sent: SentFiles<'a>) -> Piece<'a> {
 
 /// What a model reads instead of a file.
 fn left_out<'a>(file: &FileRef, why: &str) -> Piece<'a> {
-    let FileRef { kind, name, bytes, .. } = file;
-    let what = if kind.is_image() { "image" } else { "file" };
-    Piece::Text(format!("[{what} {name}, {}: not shown, {why}]", size(*bytes)).into())
-}
-
-/// A size for people.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1000 => format!("{bytes} bytes"),
-        1000..1_000_000 => format!("{} kB", bytes / 1000),
-        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
-    }
+    Piece::Text(format!("[{}: not shown, {why}]", file.described()).into())
 }
 
 /// Announces files of a tool for vendors whose results of tools are text alone.

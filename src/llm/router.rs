@@ -243,6 +243,10 @@ impl LlmProvider for Router {
         }
         Err(failure.unwrap_or_else(no_provider))
     }
+
+    fn takes(&self, model: &ModelOrigin) -> Takes {
+        self.models.load().get(model).map(|model| model.takes).unwrap_or_default()
+    }
 }
 
 /// One call of one model, up to its first token.

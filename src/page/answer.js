@@ -98,6 +98,9 @@ class Answer extends HTMLElement {
       case "summary":
         this.wait(data.phase === "start" ? t("Summarising") : t("Thinking"));
         break;
+      case "notice":
+        this.#add(h("p", { class: "note" }, data.message));
+        break;
       case "content_chunk":
         this.#closeThought();
         this.#append(data.chunk);

@@ -17,7 +17,6 @@ import { againButton, later, loadAgain } from "./later.js";
 import { Library } from "./library.js";
 import { menuButton } from "./menu.js";
 import { Session } from "./session.js";
-import { waitingList } from "./waiting.js";
 import { Workspace } from "./workspace.js";
 import { t, translate } from "./texts.js";
 
@@ -173,8 +172,13 @@ async function go() {
   } else if (place === "waiting") {
     chat.openNew();
     showTitle(t("Waiting for a decision"));
-    const items = await showWaiting();
-    if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.id, { client }));
+    const load = () => import("./waiting.js");
+    try {
+      const [items, { waitingList }] = await Promise.all([showWaiting(), later(load)]);
+      if (location.hash === "#/waiting") thread.notice(...waitingList(items, session.id, { client }));
+    } catch (error) {
+      if (location.hash === "#/waiting") cannotRead(error, load);
+    }
   } else if (place === "directives") {
     await showLater(t("Directives"), () => import("./directives.js"), "sb-directives", { client, user: session.id });
   } else if (place === "usage") {
@@ -198,8 +202,12 @@ async function showLater(name, load, tag, fields) {
     await later(load);
     if (!isGone()) thread.place(Object.assign(document.createElement(tag), fields));
   } catch (error) {
-    if (!isGone()) thread.notice(h("h2", {}, t("It could not be read")), h("p", {}, explained(error)), againButton(load, go));
+    if (!isGone()) cannotRead(error, load);
   }
+}
+
+function cannotRead(error, load) {
+  thread.notice(h("h2", {}, t("It could not be read")), h("p", {}, explained(error)), againButton(load, go));
 }
 
 function decode(text) {
@@ -270,7 +278,9 @@ function wire() {
 
 async function start() {
   try {
-    composer.profiles = (await client.profiles()).items;
+    const { items, files } = await client.profiles();
+    composer.limits = files;
+    composer.profiles = items;
   } catch (error) {
     // The token that was pasted last is none either.
     if (error.status === 401 && session.canSignOut) return start();

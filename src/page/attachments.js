@@ -44,13 +44,16 @@ const WORDS = {
  *  nothing here any more to have the focus) and `off` (the server keeps none). */
 class Attachments extends HTMLElement {
   #list = h("ul", { class: "attachments", "aria-label": t("Files") });
+  #unseen = h("p", { class: "note", hidden: true });
+  #input = ["image", "pdf"];
+  #limits;
   /** @type {Chip[]} */
   #chips = [];
   /** @type {import("./client.js").Switchboard} */
   client = null;
 
   connectedCallback() {
-    if (!this.#list.isConnected) this.append(this.#list);
+    if (!this.#list.isConnected) this.append(this.#list, this.#unseen);
     this.hidden = this.#chips.length === 0;
   }
 
@@ -80,6 +83,26 @@ class Attachments extends HTMLElement {
     }));
     this.#changed();
     return this.hasFailed ? this.why(error) : sentence(error.message);
+  }
+
+  /** What the model that is picked can be shown, and how large files may be. @param {string[]} input @param {{max_bytes?: number}|undefined} limits */
+  know(input, limits) {
+    this.#input = input;
+    this.#limits = limits;
+    this.#look();
+  }
+
+  /** Says what the model will not be shown, before it is sent. */
+  #look() {
+    const types = this.#chips.filter(({ state }) => state !== "failed").map(({ kept, type }) => kept?.media_type ?? type);
+    const unseen = [
+      !this.#input.includes("image") && types.some((type) => PICTURES.includes(type)) && t("This model takes no pictures: it reads their names only."),
+      !this.#input.includes("pdf") && types.includes("application/pdf") && t("This model takes no PDF documents: it reads their names only."),
+    ].filter(Boolean).join(" ");
+    this.#unseen.hidden = unseen === "";
+    if (this.#unseen.textContent === unseen) return;
+    this.#unseen.textContent = unseen;
+    if (unseen !== "") announce(unseen);
   }
 
   /** Uploads files. @param {File[]} files */
@@ -144,6 +167,14 @@ class Attachments extends HTMLElement {
   }
 
   async #send(chip) {
+    const most = this.#limits?.max_bytes;
+    if (chip.file.size > most) {
+      // The server would say so when it has read as much.
+      chip.why = t("The file is too large: {0} at most.", size(most));
+      chip.isLasting = true;
+      chip.to("failed");
+      return;
+    }
     chip.to("sending");
     try {
       const kept = await this.client.uploadFile(chip.file, {
@@ -180,6 +211,7 @@ class Attachments extends HTMLElement {
 
   #changed() {
     this.hidden = this.#chips.length === 0;
+    this.#look();
     this.dispatchEvent(new Event("change"));
   }
 }

@@ -4,6 +4,7 @@
 /**
  * @typedef {{event: "message_start", data: {turn: number}}} MessageStart
  * @typedef {{event: "summary", data: {phase: "start"|"end"}}} SummaryPhase
+ * @typedef {{event: "notice", data: {code: "files_not_shown", message: string, files: string[]}}} NoticeEvent The model is not shown these files.
  * @typedef {{event: "content_chunk", data: {chunk: string}}} ContentChunk
  * @typedef {{event: "thinking_chunk", data: {chunk: string}}} ThinkingChunk
  * @typedef {{event: "tool_call_start", data: {tool_use_id: string, name: string}}} ToolCallStart
@@ -40,7 +41,7 @@
  * @typedef {{event: "message_complete", data: {}}} Complete
  * @typedef {{event: "resync", data: {run: RunInfo}}} Resync Made here: events are missing before this one; read the
  *   conversation again when the run is over.
- * @typedef {{id: string} & (MessageStart|SummaryPhase|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
+ * @typedef {{id: string} & (MessageStart|SummaryPhase|NoticeEvent|ContentChunk|ThinkingChunk|ToolCallStart|ToolCallProgress|ToolCallResult|
  *   PlanEvent|StepEvent|AgentEvent|DirectiveEvent|WorkflowPreview|TablePreview|CheckpointEvent|FileEvent|FileEdit|ApprovalRequest|PayloadEvent|Suggestions|Failed|Complete|Resync)} ChatEvent Events with
  *   other names may come and are to be ignored. `id` is "" where the stream has no numbers.
  *

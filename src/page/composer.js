@@ -41,6 +41,8 @@ class Composer extends HTMLElement {
   /** @type {import("./client.js").Switchboard} Keeps the files. */
   client = null;
   #profiles = [];
+  /** `undefined` where the server keeps no files; until that is known it may. */
+  #limits = {};
   #running = false;
 
   connectedCallback() {
@@ -60,6 +62,7 @@ class Composer extends HTMLElement {
       this.#picked();
       this.#dispatch("profile");
     });
+    this.#model.addEventListener("change", () => this.#tell());
     this.#screen.addEventListener("click", () => this.#edit());
     this.text = recall(DRAFT) ?? "";
     this.#givers.listen();
@@ -83,6 +86,12 @@ class Composer extends HTMLElement {
   }
 
   get profiles() { return this.#profiles; }
+
+  /** How large and how many files may be; `undefined` where the server keeps none. @param {{max_bytes?: number, per_message: number}|undefined} limits */
+  set limits(limits) {
+    this.#limits = limits;
+    this.#givers.button.hidden = !limits;
+  }
 
   get profile() { return this.#profiles.find((profile) => profile.context_type === this.#who.value); }
 
@@ -126,6 +135,10 @@ class Composer extends HTMLElement {
 
   /** Files of the user are kept for the message. @param {File[]} files */
   async attach(files) {
+    if (!this.#limits) {
+      this.problem = t("This server keeps no files.");
+      return;
+    }
     this.#given.push(...files);
     await this.#arrive();
     this.focus();
@@ -178,6 +191,7 @@ class Composer extends HTMLElement {
       }));
       return false;
     }
+    this.#tell();
     this.#chips.bring(this.#draft.splice(0));
     this.#chips.add(this.#given.splice(0));
     return true;
@@ -276,11 +290,16 @@ class Composer extends HTMLElement {
     }
   }
 
+  /** The list of files says what the model that is picked cannot be shown. */
+  #tell() {
+    this.#chips?.know(inputOf(this.profile, this.#model.value), this.#limits);
+  }
+
   #picked() {
     const profile = this.profile;
     const models = Array.isArray(profile?.models) ? profile.models : [];
-    this.#model.replaceChildren(h("option", { value: "" }, t("Usual model")),
-      ...models.map((name) => h("option", { value: name }, name)));
+    this.#model.replaceChildren(...["", ...models].map((name) => h("option", { value: name }, modelWords(name, inputOf(profile, name)))));
+    this.#tell();
     this.#model.hidden = models.length === 0;
     this.#who.hidden = this.#profiles.length < 2;
     this.#screen.hidden = profile === undefined;
@@ -294,6 +313,13 @@ class Composer extends HTMLElement {
     this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
   }
 }
+
+/** What a model can be given, by its name; "" is the usual one. */
+const inputOf = (profile, name) => (name === "" ? profile?.input : profile?.inputs?.[name]) ?? ["image", "pdf"];
+
+/** A model with what it cannot be shown. */
+const modelWords = (name, input) => [name || t("Usual model"), !input.includes("image") && t("no pictures"), !input.includes("pdf") && t("no PDF")]
+  .filter(Boolean).join(" · ");
 
 /** What people call a profile. @param {any} profile */
 export function titleOf({ title, context_type: type }) {

@@ -40,6 +40,7 @@ use crate::agent::offer::of_profile;
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::approvals::ApprovalStore;
 use crate::agent::ports::leases::Leases;
+use crate::agent::ports::llm::Takes;
 use crate::agent::ports::models::ChosenModels;
 use crate::agent::ports::places::PlaceStore;
 use crate::agent::ports::plans::PlanRecords;
@@ -54,6 +55,7 @@ use crate::agent::turn::stop::StopReason;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::Screen;
+use crate::chat::message::ModelOrigin;
 use crate::chat::model::Helper;
 use crate::chat::run::{CancelledBy, RunRecord, RunState};
 use crate::chat::session::Session;
@@ -214,6 +216,22 @@ impl Runs {
             self.agent.profiles.all().filter(|profile| !profile.is_internal && profile.lets(caller)).collect();
         profiles.sort_unstable_by(|a, b| a.context_type.cmp(&b.context_type));
         profiles
+    }
+
+    /// What the model can be given that answers the owner there by default, and each that a request may name.
+    pub async fn takes(&self, owner: &Owner, profile: &Profile) -> (Takes, Vec<(String, Takes)>) {
+        let llm = &self.agent.llm;
+        let first = |models: &[ModelOrigin]| models.first().map(|model| llm.takes(model)).unwrap_or_default();
+        let chosen = match &self.chosen {
+            Some(models) => models.chosen(owner, &profile.context_type, None).await,
+            None => None,
+        };
+        let usual = match chosen {
+            Some(chosen) => llm.takes(&chosen.origin),
+            None => first(&profile.models.choice.models),
+        };
+        let offered = profile.models.offered.iter().map(|offer| (offer.name.clone(), first(&offer.models)));
+        (usual, offered.collect())
     }
 
     /// The tools that clients with a model of their own may call by themselves in place of `caller`, each with the

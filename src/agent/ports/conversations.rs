@@ -461,6 +461,8 @@ pub struct MessageExport {
     pub created_at_ms: i64,
     /// The message in the store's own JSON.
     pub body: Box<RawValue>,
+    /// The files that it names.
+    pub files: Vec<FileRef>,
 }
 
 /// An entry of the trail as it was kept.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::failure::FailureCode;
-use crate::chat::file::FileKind;
+use crate::chat::file::{FileKind, FileRef};
 use crate::chat::ids::FileId;
 use crate::chat::message::{Message, ModelOrigin};
 use crate::chat::model::ModelChoice;
@@ -31,6 +31,11 @@ pub trait LlmProvider: Send + Sync {
     /// # Errors
     /// Whatever went wrong before the first token of the answer; an error inside the stream is final for the turn.
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError>;
+
+    /// What a model can be given of files: nothing but texts, where nothing is known of it.
+    fn takes(&self, _model: &ModelOrigin) -> Takes {
+        Takes::default()
+    }
 }
 
 /// The request of one turn to the model. Borrowed: the history is serialised from where it is, never copied.
@@ -73,9 +78,23 @@ impl<'a> SentFiles<'a> {
         self.bytes?.get(&id)?.as_deref()
     }
 
-    /// Whether it would be sent, if it were still kept.
-    pub fn is_gone(&self, id: FileId) -> bool {
-        matches!(self.bytes.and_then(|bytes| bytes.get(&id)), Some(None))
+    /// Why the model is not shown `file`, where that is so.
+    pub fn left_out(&self, file: &FileRef) -> Option<&'static str> {
+        let Takes { images, pdf, image_bytes, image_side, pdf_bytes } = self.takes;
+        let FileRef { id, kind, bytes, side, .. } = file;
+        let is_pdf = *kind == FileKind::Pdf;
+        match self.bytes.and_then(|loaded| loaded.get(id)) {
+            _ if kind.is_image() && images.is_empty() => Some("this model takes no images"),
+            _ if kind.is_image() && !images.contains(kind) => Some("this model takes no images of this kind"),
+            _ if is_pdf && !pdf => Some("this model takes no PDF documents"),
+            _ if is_pdf && *bytes > pdf_bytes => Some("it is too large for this model"),
+            _ if *bytes > image_bytes && kind.is_image() => Some("it is too large for this model"),
+            _ if *side > image_side => Some("it has too many pixels for this model"),
+            _ if !file.is_sent() => Some("it is too long to be read"),
+            Some(None) => Some("it is not kept any more"),
+            None => Some("only the newest files are sent, as far as they fit"),
+            Some(Some(_)) => None,
+        }
     }
 }
 
@@ -92,6 +111,14 @@ pub struct Takes {
     pub image_side: u32,
     /// The largest PDF document, in bytes.
     pub pdf_bytes: u64,
+}
+
+impl Takes {
+    /// The same by the names that settings have for it.
+    pub fn names(&self) -> Vec<&'static str> {
+        let all = [("text", true), ("image", !self.images.is_empty()), ("pdf", self.pdf)];
+        all.into_iter().filter(|(_, takes)| *takes).map(|(name, _)| name).collect()
+    }
 }
 
 /// Whether a model has to call a tool.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::one_call::OneCall;
 use crate::agent::ports::summaries::{SUMMARY_BEFORE, SUMMARY_INSTRUCTIONS, SUMMARY_USER};
+use crate::chat::file::FileRef;
 use crate::chat::fit::fit_json;
 use crate::chat::message::{AssistantPart, Message};
 use crate::chat::model::ModelChoice;
@@ -81,7 +82,7 @@ pub(super) fn transcript(messages: &[Message], max_bytes: usize) -> String {
 
 fn rendered(message: &Message) -> String {
     match message {
-        Message::User(user) => entry(SUMMARY_USER, cut(&user.model_text(), MESSAGE_BYTES)),
+        Message::User(user) => entry(SUMMARY_USER, &with_files(cut(&user.model_text(), MESSAGE_BYTES), &user.files)),
         Message::Assistant(answer) => {
             let parts = answer.parts.iter().map(|part| match part {
                 AssistantPart::Text { text, .. } if text.trim().is_empty() => String::new(),
@@ -99,11 +100,18 @@ fn rendered(message: &Message) -> String {
                     false => fit_json(&result.content, TOOL_BYTES, "the rest is not shown here"),
                 };
                 let text = fitted.as_deref().unwrap_or_else(|| cut(&result.content, TOOL_BYTES));
-                entry(&format!("{what} {}", result.name), text)
+                entry(&format!("{what} {}", result.name), &with_files(text, &result.files))
             });
             results.collect()
         }
     }
+}
+
+/// A text with its files, each by its name: what is in them is not part of a summary.
+fn with_files(text: &str, files: &[FileRef]) -> String {
+    let named = files.iter().map(|file| format!("[{}]", file.described()));
+    let text = Some(text.to_owned()).filter(|text| !text.is_empty());
+    text.into_iter().chain(named).collect::<Vec<_>>().join("\n")
 }
 
 fn arguments(call: &ToolCall) -> String {
@@ -139,7 +147,8 @@ mod tests {
     use super::*;
     use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
     use crate::chat::fate::CallFate;
-    use crate::chat::ids::ToolCallId;
+    use crate::chat::file::FileKind;
+    use crate::chat::ids::{FileId, ToolCallId};
     use crate::chat::message::{AssistantMessage, ModelOrigin, UserMessage};
     use crate::chat::model::Effort;
     use crate::chat::stream::{FinishReason, StreamEvent};
@@ -192,6 +201,25 @@ mod tests {
             "x".repeat(1024)
         );
         assert_eq!(request(Some("Ann asked."), &messages), expected);
+    }
+
+    #[test]
+    fn files_are_named_and_what_is_in_them_is_not_there() {
+        let file =
+            FileRef { id: FileId::fresh(), kind: FileKind::Png, name: "chart.png".into(), bytes: 120_000, side: 9 };
+        let result = ToolResult {
+            id: ToolCallId::from_model("t1"),
+            name: "draw".into(),
+            content: "Drawn.".into(),
+            fate: CallFate::Done,
+            files: vec![file.clone()],
+        };
+        let asked = UserMessage { files: vec![file.clone()], ..UserMessage::new("What?") };
+        let alone = UserMessage { files: vec![file], ..UserMessage::new("") };
+        let messages = [Message::User(asked), Message::User(alone), Message::ToolResults(vec![result])];
+        let named = "[image chart.png, 120 kB]";
+        let expected = format!("User: What?\n  {named}\nUser: {named}\nTool result draw: Drawn.\n  {named}\n");
+        assert_eq!(transcript(&messages, 9999), expected);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::agent::ports::llm::SystemPrompt;
+use crate::agent::ports::llm::{SentFiles, SystemPrompt};
+use crate::chat::file::FileRef;
 use crate::chat::message::{AssistantPart, Message, Replay};
 use crate::chat::stream::{Counted, StreamEvent, Usage};
 use crate::chat::tool::{ToolCall, ToolDef, ToolInput};
@@ -19,13 +20,22 @@ pub(in crate::agent) struct Tally {
     /// Measured only on demand: most calls come to their end.
     tools: Vec<Arc<ToolDef>>,
     answer_bytes: usize,
+    /// The estimated tokens of the files that the model is shown.
+    file_tokens: u64,
     reported: Usage,
 }
 
 impl Tally {
     /// Of a call with these, before its answer.
     pub(in crate::agent) fn new(system: &SystemPrompt, tools: &[Arc<ToolDef>]) -> Self {
-        Self { system_bytes: system.bytes(), tools: tools.to_vec(), answer_bytes: 0, reported: Usage::default() }
+        let (tools, reported) = (tools.to_vec(), Usage::default());
+        Self { system_bytes: system.bytes(), tools, answer_bytes: 0, file_tokens: 0, reported }
+    }
+
+    /// The model that answers is shown these of the files of `messages`.
+    pub(in crate::agent) fn shown(&mut self, messages: &[Message], sent: SentFiles<'_>) {
+        let shown = messages.iter().flat_map(Message::files).filter(|file| sent.left_out(file).is_none());
+        self.file_tokens = shown.map(FileRef::tokens).sum();
     }
 
     /// Counts what came.
@@ -46,7 +56,7 @@ impl Tally {
         let Usage { input_tokens, output_tokens, .. } = self.reported;
         let answered = tokens(self.answer_bytes);
         let requested = match input_tokens {
-            0 => tokens(self.request_bytes(messages)),
+            0 => tokens(self.request_bytes(messages)) + self.file_tokens,
             reported => reported,
         };
         Counted {

@@ -10,6 +10,7 @@ use crate::agent::recap::Mentions;
 use crate::bounded::json;
 use crate::chat::clarification::Clarification;
 use crate::chat::fate::CallFate;
+use crate::chat::file::FileRef;
 use crate::chat::message::Message;
 use crate::chat::place::Place;
 use crate::chat::state::{ContextUsage, Recap, tokens_of, tokens_of_text};
@@ -37,7 +38,8 @@ pub(super) struct About {
 impl About {
     /// That of a run that begins so at the place of `profile`.
     pub(super) fn new(start: &RunStart, profile: &Profile) -> Self {
-        let asked = tokens_of_text(&start.message.model_text());
+        let files = start.message.files.iter().map(FileRef::tokens).sum::<u64>();
+        let asked = tokens_of_text(&start.message.model_text()) + files;
         let usage = profile.context.map(|budget| usage(budget, &start.past, asked));
         let mut mentions = profile.recap.clone().map(Mentions::of_kinds);
         let answered = start.answered.iter().flat_map(|answered| &answered.results);

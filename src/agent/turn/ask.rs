@@ -145,7 +145,7 @@ impl Turns<'_> {
                 diagnosis.sent(sent);
             }
             transcript.ledger.tally = Some(Tally::new(request.system, request.tools));
-            let may_call = request.may_call;
+            let (may_call, is_free) = (request.may_call, request.is_free());
             let request = ChatRequest {
                 system: request.system,
                 messages: transcript.messages.all(),
@@ -165,6 +165,12 @@ impl Turns<'_> {
                     return Err(provider_failed(error));
                 }
             };
+            let takes = self.agent.llm.takes(&stream.origin);
+            let sent = SentFiles { bytes: Some(&files), takes };
+            self.tell_not_shown(transcript, sent, is_free);
+            if let Some(tally) = &mut transcript.ledger.tally {
+                tally.shown(transcript.messages.all(), sent);
+            }
             drop(files);
             spans::answered_by(&stream.origin.provider, &stream.origin.model);
             if let Some(id) = &stream.request_id {

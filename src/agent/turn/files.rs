@@ -4,20 +4,23 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use super::context::Turns;
+use super::context::{Role, Turns};
 use super::messages::Messages;
+use super::state::Transcript;
 use crate::agent::ports::files::FileError;
+use crate::agent::ports::llm::SentFiles;
 use crate::chat::causes::Causes;
-use crate::chat::file::FileRef;
+use crate::chat::event::AgentEvent;
+use crate::chat::file::FILES_SENT;
 use crate::chat::ids::FileId;
 use crate::chat::message::Message;
+use crate::chat::notice::Notice;
 
 /// The bytes of files, as far as they are kept.
 type Loaded = HashMap<FileId, Option<Bytes>>;
 
-/// So many are sent with each request, and so many bytes of them, 20 MiB: in base64 the smallest limit of a vendor holds them
-/// beside a history (Claude: 32 MB a request).
-const SENT: usize = 20;
+/// So many bytes of them are sent with each request, 20 MiB: in base64 the smallest limit of a vendor holds them beside a history
+/// (Claude: 32 MB a request).
 const SENT_BYTES: u64 = 20 << 20;
 
 impl Turns<'_> {
@@ -32,14 +35,43 @@ impl Turns<'_> {
         }
         Ok(loaded)
     }
+
+    /// Tells the user which files of this run the model that answers is not shown: each once in a run, whichever model it is.
+    /// With `is_free` it may stand in the answer's text.
+    pub(super) fn tell_not_shown(&self, transcript: &mut Transcript, sent: SentFiles<'_>, is_free: bool) {
+        let Role::Answers = self.role else { return };
+        let (mut left_out, mut ids): (Vec<(&str, Vec<&str>)>, Vec<FileId>) = (Vec::new(), Vec::new());
+        for file in transcript.messages.own().iter().flat_map(Message::files) {
+            let Some(why) = sent.left_out(file) else { continue };
+            if transcript.not_shown.contains(&file.id) || ids.contains(&file.id) {
+                continue;
+            }
+            ids.push(file.id);
+            match left_out.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, names)) => names.push(file.name.as_str()),
+                None => left_out.push((why, vec![file.name.as_str()])),
+            }
+        }
+        if ids.is_empty() {
+            return;
+        }
+        let which = left_out.iter().map(|(why, names)| format!("{} ({why})", names.join(", ")));
+        let message = format!("Not shown to the model: {}", which.collect::<Vec<_>>().join("; "));
+        let said = if is_free { format!("[{message}]\n\n") } else { String::new() };
+        transcript.not_shown.extend(&ids);
+        if is_free {
+            transcript.speech.notice(&said);
+        }
+        self.emit(AgentEvent::Notice(Box::new(Notice { files: ids, message, said })));
+    }
 }
 
 /// The newest files that messages name, each once, as far as they may be sent.
 fn newest(messages: &Messages) -> Vec<FileId> {
     let (mut wanted, mut left) = (Vec::new(), SENT_BYTES);
-    let files = messages.all().iter().rev().flat_map(|message| files(message).rev());
+    let files = messages.all().iter().rev().flat_map(|message| message.files().rev());
     for file in files {
-        if wanted.len() == SENT {
+        if wanted.len() == FILES_SENT {
             break;
         }
         if wanted.contains(&file.id) || !file.is_sent() {
@@ -51,14 +83,6 @@ fn newest(messages: &Messages) -> Vec<FileId> {
         }
     }
     wanted
-}
-
-fn files(message: &Message) -> Box<dyn DoubleEndedIterator<Item = &FileRef> + Send + '_> {
-    match message {
-        Message::User(user) => Box::new(user.files.iter()),
-        Message::Assistant(_) => Box::new(std::iter::empty()),
-        Message::ToolResults(results) => Box::new(results.iter().flat_map(|result| &result.files)),
-    }
 }
 
 /// Tells the log why files were not read.

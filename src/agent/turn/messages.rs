@@ -56,6 +56,11 @@ impl Messages {
         &self.all[..self.own]
     }
 
+    /// The messages of this run, its user's first.
+    pub(super) fn own(&self) -> &[Message] {
+        &self.all[self.own..]
+    }
+
     /// The messages of this run behind its user's.
     pub(super) fn answers(&self) -> &[Message] {
         &self.all[self.own + 1..]

@@ -25,7 +25,7 @@ use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::artifact::{Artifact, CallArtifact};
 use crate::chat::failure::Failure;
 use crate::chat::fate::CallFate;
-use crate::chat::ids::{RunId, ToolCallId};
+use crate::chat::ids::{FileId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::payload::Payload;
 use crate::chat::run::RunState;
@@ -68,6 +68,8 @@ pub(super) struct Transcript {
     pub(super) diagnosis: Option<Diagnosis>,
     /// The newest call, and how often in a row.
     pub(super) repeats: Repeats,
+    /// The files that its user knows a model was not shown.
+    pub(super) not_shown: Vec<FileId>,
     /// Calls that have failed since the last one that did not.
     pub(super) failures: u32,
     /// Writes whose outcome is unknown.
@@ -147,6 +149,7 @@ impl Transcript {
             speech: Speech::new(profile),
             diagnosis: None,
             repeats: Repeats::default(),
+            not_shown: Vec::new(),
             failures: 0,
             tries: Tries::default(),
             aside: Arc::default(),

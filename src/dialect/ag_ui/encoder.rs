@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use serde_json::Value;
 
-use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
+use super::super::bodies::{NoticeBody, PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use super::super::directive::DirectiveBody;
 use super::super::operation::OperationBody;
 use super::super::plans::{Plans, Standing};
@@ -390,6 +390,9 @@ impl Encoder for AgUiEncoder {
                 if let Some(body) = StateBody::of_event(event) {
                     self.write(&Event::Custom { name: event.name(), value: Custom::State(body) }, out);
                 }
+            }
+            AgentEvent::Notice(notice) => {
+                self.write(&Event::Custom { name: "notice", value: Custom::Notice(NoticeBody::of(notice)) }, out);
             }
             AgentEvent::Summarising => {
                 self.write(&Event::Custom { name: "summary", value: Custom::Summary(SummaryBody::START) }, out);

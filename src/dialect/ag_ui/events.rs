@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
+use super::super::bodies::{NoticeBody, PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use super::super::directive::DirectiveBody;
 use super::super::operation::OperationBody;
 use super::super::state::StateBody;
@@ -197,6 +197,7 @@ pub(super) enum Custom<'a> {
     Progress(ToolProgress<'a>),
     Suggestions(SuggestionsBody),
     Place(PlaceChangeBody),
+    Notice(NoticeBody),
     Summary(SummaryBody),
     Operation(OperationBody<'a>),
     Directive(DirectiveBody<'a>),

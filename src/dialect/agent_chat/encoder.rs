@@ -10,7 +10,7 @@ use crate::chat::failure::Failure;
 use crate::chat::fate::CallFate;
 use crate::chat::tool::Progress;
 use crate::dialect::Encoder;
-use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
+use crate::dialect::bodies::{NoticeBody, PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::state::StateBody;
@@ -92,6 +92,7 @@ impl Encoder for AgentChatEncoder {
                     self.framing.write(out, id, event.name(), &body);
                 }
             }
+            AgentEvent::Notice(notice) => self.framing.write(out, id, "notice", &NoticeBody::of(notice)),
             AgentEvent::Summarising => self.framing.write(out, id, "summary", &SummaryBody::START),
             AgentEvent::Summarised => self.framing.write(out, id, "summary", &SummaryBody::END),
             AgentEvent::TurnEnded { .. }

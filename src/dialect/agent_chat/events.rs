@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::dialect::bodies::{PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
+use crate::dialect::bodies::{NoticeBody, PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::state::{ClarificationBody, ContextUsageBody, RecapBody};
@@ -222,7 +222,7 @@ pub struct Described {
 pub const ABOUT: &str = "One event. The last one, and only that, is `message_complete` or `error`. Ignore events whose names you do not know.";
 
 /// Every event of the protocol, in the order of its document.
-pub const EVENTS: [Described; 23] = [
+pub const EVENTS: [Described; 24] = [
     described(
         "place_changed",
         "The conversation is somewhere else: by its request, first, or by a tool.",
@@ -248,6 +248,11 @@ pub const EVENTS: [Described; 23] = [
         "clarification",
         "The answer are questions, whose text follows; only where the profile asks first.",
         "Clarification",
+    ),
+    described(
+        "notice",
+        "The model that answers is not shown some of the message's files; before its text, each file once in a run.",
+        "Notice",
     ),
     described("content_chunk", "A piece of the answer.", "ContentChunk"),
     described("thinking_chunk", "A piece of the model's reasoning; only where the profile shows it.", "ContentChunk"),
@@ -293,6 +298,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<SummaryBody>(&mut all);
     add::<MessageStart>(&mut all);
     add::<ClarificationBody>(&mut all);
+    add::<NoticeBody>(&mut all);
     add::<ContentChunk>(&mut all);
     add::<ToolCallStart<'_>>(&mut all);
     add::<ToolCallProgress<'_>>(&mut all);

@@ -250,6 +250,8 @@ impl Encoder for AgentStreamEncoder {
             // The text of questions has them once more.
             AgentEvent::TextDelta { .. } if self.has_asked => {}
             AgentEvent::TextDelta { text } => write(out, &Frame::Text { content: text }),
+            AgentEvent::Notice(notice) if notice.said.is_empty() => {}
+            AgentEvent::Notice(notice) => write(out, &Frame::Text { content: &notice.said }),
             AgentEvent::TurnEnded { usage, .. } => {
                 self.usage.input_tokens += usage.input_tokens;
                 self.usage.output_tokens += usage.output_tokens;

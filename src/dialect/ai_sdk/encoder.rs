@@ -20,7 +20,7 @@ use crate::chat::ids::{ApprovalId, ToolCallId};
 use crate::chat::message::ModelOrigin;
 use crate::chat::stream::Usage;
 use crate::chat::tool::Progress;
-use crate::dialect::bodies::{PlaceChangeBody, SuggestionsBody};
+use crate::dialect::bodies::{NoticeBody, PlaceChangeBody, SuggestionsBody};
 use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::plans::{Plans, Standing};
@@ -333,6 +333,10 @@ impl Encoder for AiSdkEncoder {
             AgentEvent::Operation(operation) => {
                 let body = Plain::from_value(&OperationBody::new(operation, None));
                 self.part("data-operation", Some(operation.call.as_str()), &body, out);
+            }
+            AgentEvent::Notice(notice) => {
+                let body = Plain::from_value(&NoticeBody::of(notice));
+                self.part("data-notice", None, &body, out);
             }
             AgentEvent::Directive(notice) => {
                 let body = Plain::from_value(&DirectiveBody::from_notice(notice));

@@ -178,6 +178,7 @@ impl Encoder for ChatMessageEncoder {
         match event {
             AgentEvent::TurnStarted { .. } => self.named = 0,
             AgentEvent::TextDelta { text } => self.say(text, out),
+            AgentEvent::Notice(notice) => self.say(&notice.said, out),
             AgentEvent::ToolCallStarted { .. } => {
                 self.named += 1;
                 write(out, &Frame::ToolCalls { count: self.named });

@@ -92,6 +92,11 @@ impl Encoder for ChatStreamEncoder {
                 self.answer.text(text);
                 write(out, id, &Frame::TextDelta { text });
             }
+            AgentEvent::Notice(notice) if notice.said.is_empty() => {}
+            AgentEvent::Notice(notice) => {
+                self.answer.text(&notice.said);
+                write(out, id, &Frame::TextDelta { text: &notice.said });
+            }
             AgentEvent::TurnEnded { usage, .. } => {
                 if self.nearly_full.is_some_and(|from| usage.input_tokens >= from) {
                     self.answer.warn(words::NEARLY_FULL);

@@ -79,6 +79,8 @@ impl Hearing {
                 return Heard::Step(format!("Turn {}", u64::from(*turn) + 1));
             }
             AgentEvent::TextDelta { text } => self.text.push_str(text),
+            // Its turn may not be the last, whose text is the answer.
+            AgentEvent::Notice(notice) => self.notes.push(notice.message.clone()),
             AgentEvent::ToolCallReady { name, .. } => return Heard::Step(step(&format!("Calls {name}"))),
             AgentEvent::ToolProgress { progress, .. } => return Heard::Step(step(&progress.message)),
             AgentEvent::Within(within) => {

@@ -121,6 +121,7 @@ impl Blocks {
     pub(super) fn hear(&mut self, event: &AgentEvent, tell: &mut Tell<'_>) -> Option<End> {
         match event {
             AgentEvent::TextDelta { text } => self.say(Kind::Words, text, tell),
+            AgentEvent::Notice(notice) => self.say(Kind::Words, &notice.said, tell),
             AgentEvent::ThinkingDelta { text } if self.shows.thinking => self.say(Kind::Thought, text, tell),
             AgentEvent::TurnStarted { .. } => self.close(tell),
             AgentEvent::TurnEnded { usage, .. } => self.usage += *usage,

@@ -22,7 +22,7 @@ mod wire;
 
 pub use files::{FileBody, FileDeletedBody, FileListBody};
 pub use message::{ErrorBody, MessageBody};
-pub use models::{ModelBody, ModelListBody};
+pub use models::{Gives, ModelBody, ModelListBody};
 pub use request::Body;
 
 use super::DecodeError;

@@ -77,6 +77,7 @@ impl Transcript {
             AgentEvent::TurnStarted { .. } => self.new_paragraph(),
             AgentEvent::TurnEnded { usage, .. } => self.usage += *usage,
             AgentEvent::TextDelta { text } => self.text(text, tell),
+            AgentEvent::Notice(notice) => self.text(&notice.said, tell),
             AgentEvent::ThinkingDelta { text } => {
                 if !text.is_empty() {
                     let pieces = [self.reasoning.before(text), text];

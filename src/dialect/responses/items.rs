@@ -142,6 +142,7 @@ impl Items {
     pub(super) fn hear(&mut self, event: &AgentEvent, tell: &mut Tell<'_>) -> Option<End> {
         match event {
             AgentEvent::TextDelta { text } => self.say(Kind::Words, text, tell),
+            AgentEvent::Notice(notice) => self.say(Kind::Words, &notice.said, tell),
             AgentEvent::ThinkingDelta { text } => self.say(Kind::Thought, text, tell),
             AgentEvent::TurnStarted { .. } => self.close(None, tell),
             AgentEvent::TurnEnded { usage, .. } => self.usage += *usage,

@@ -120,6 +120,7 @@ impl Encoder for SmithyEncoder {
             }
             AgentEvent::Summarised => write(out, &Frame::SummaryEnd { dialog_id: &self.dialog }),
             AgentEvent::TextDelta { text } => self.say(text, out),
+            AgentEvent::Notice(notice) => self.say(&notice.said, out),
             AgentEvent::ThinkingDelta { text } if !text.is_empty() => {
                 self.enter(Segment::Reasoning, out);
                 write(out, &Frame::Reasoning { dialog_id: &self.dialog, content: text });

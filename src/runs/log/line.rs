@@ -144,6 +144,14 @@ pub(super) enum Line<'a> {
         #[serde(borrow)]
         event: Box<Line<'a>>,
     },
+    /// Files that the model is not shown.
+    Notice {
+        files: Vec<String>,
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        #[serde(borrow)]
+        said: Cow<'a, str>,
+    },
     Summarising,
     Summarised,
     RoundEnded,

@@ -13,8 +13,9 @@ use crate::chat::directive::{DirectiveAsks, DirectiveNotice, DirectiveStatus};
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::{CallError, CallFate};
-use crate::chat::ids::{ApprovalId, DirectiveId, PayloadId, ToolCallId};
+use crate::chat::ids::{ApprovalId, DirectiveId, FileId, PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
+use crate::chat::notice::Notice;
 use crate::chat::origin::CallOrigin;
 use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::place::{Entity, Mover, Place};
@@ -131,6 +132,11 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::Within(within) => {
                 Self::Within { origin: within.origin.value(), event: Box::new(Self::from(&within.event)) }
             }
+            AgentEvent::Notice(notice) => Self::Notice {
+                files: notice.files.iter().map(ToString::to_string).collect(),
+                message: Cow::Borrowed(&notice.message),
+                said: Cow::Borrowed(&notice.said),
+            },
             AgentEvent::Summarising => Self::Summarising,
             AgentEvent::Summarised => Self::Summarised,
             AgentEvent::RoundEnded => Self::RoundEnded,
@@ -246,6 +252,11 @@ impl TryFrom<Line<'_>> for AgentEvent {
                 let (origin, event) = (CallOrigin::of_value(&origin), Self::try_from(*event)?);
                 Self::Within(Box::new(Within { origin, event }))
             }
+            Line::Notice { files, message, said } => Self::Notice(Box::new(Notice {
+                files: files.iter().filter_map(|id| FileId::parse(id).ok()).collect(),
+                message: message.into_owned(),
+                said: said.into_owned(),
+            })),
             Line::Summarising => Self::Summarising,
             Line::Summarised => Self::Summarised,
             Line::RoundEnded => Self::RoundEnded,
@@ -395,6 +406,9 @@ mod tests {
             }),
             (proptest::sample::select(&FailureCode::ALL[..]), text(), any::<bool>())
                 .prop_map(|(code, message, retryable)| AgentEvent::Failed(Failure { code, message, retryable })),
+            (text(), text()).prop_map(|(message, said)| {
+                AgentEvent::Notice(Box::new(Notice { files: vec![FileId::fresh()], message, said }))
+            }),
             Just(AgentEvent::LimitReached),
             Just(AgentEvent::Cancelled),
             Just(AgentEvent::Interrupted),

@@ -15,10 +15,11 @@ use serde::ser::Error as _;
 
 use super::change::DecidedRow;
 use super::fates::encode_fates;
+use crate::chat::file::FileRef;
 use crate::chat::ids::FileId;
 use crate::chat::message::{AssistantMessage, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::screen::ScreenState;
-use rows::{AssistantRow, PartRow, ResultRow, UserRow};
+use rows::{AssistantRow, FilesOf, PartRow, ResultRow, UserRow};
 
 pub(super) use rows::{FileRow, IdRow};
 
@@ -83,6 +84,22 @@ pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
     let row = UserRow { author: author.map(Cow::Borrowed), text: Cow::Borrowed(&user.text), decisions, note, files };
     let files = user.files.iter().map(|file| file.id).collect();
     Ok(Record { author, files, ..record("user", 0, row)? })
+}
+
+/// The files that the message of a record names.
+///
+/// # Errors
+/// When the record is not what [`encode`] wrote.
+pub(super) fn files(kind: &str, body: &str) -> Result<Vec<FileRef>, RecordError> {
+    let rows = match kind {
+        "user" => serde_json::from_str::<FilesOf<'_>>(body).map_err(RecordError::json("user"))?.files,
+        "tool_results" => {
+            let results: Vec<FilesOf<'_>> = serde_json::from_str(body).map_err(RecordError::json("tool_results"))?;
+            results.into_iter().flat_map(|result| result.files).collect()
+        }
+        _ => Vec::new(),
+    };
+    Ok(rows.into_iter().filter_map(FileRow::into_file).collect())
 }
 
 /// The record of a row that takes `about` so many bytes, which may be millions.

@@ -93,6 +93,13 @@ pub(super) struct ResultRow<'a> {
     files: Vec<FileRow<'a>>,
 }
 
+/// What a user's row, or that of a result, says of files.
+#[derive(Deserialize)]
+pub(super) struct FilesOf<'a> {
+    #[serde(default)]
+    pub(super) files: Vec<FileRow<'a>>,
+}
+
 /// A [`FileRef`].
 #[derive(Serialize, Deserialize)]
 pub(in crate::store) struct FileRow<'a> {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::said;
+use crate::files::PIXEL;
 use crate::support::frames::{self, Frame, read_until};
 use crate::support::model::{Script, Scripted, calls, says, turn};
 use crate::support::upstream::Answer;
@@ -62,6 +63,22 @@ fn phases(frames: &[Frame]) -> Vec<&str> {
 /// An answer that stays silent until somebody opens the gate.
 fn gated(gate: &Arc<Notify>, script: Script) -> Answer {
     Answer::ok("text/event-stream", Vec::new()).gated(gate, script.bytes())
+}
+
+#[tokio::test]
+async fn a_summary_names_the_files_of_what_it_stands_for_and_has_none_of_their_bytes() {
+    let mut answers = runs();
+    answers.push(says("Ada showed a pixel.").answer());
+    let s = Scripted::with(&[HISTORY], answers).await;
+    let body = json!({"message": "question 0", "context_type": "workflow", "conversation_id": "c",
+        "attachments": [{"data": PIXEL, "name": "a.png"}]});
+    s.app.chat(&body).await;
+    for nth in 1..3 {
+        s.app.say("c", &format!("question {nth}")).await;
+    }
+    let summarised = json!(asked(&s, 7).await[6]).to_string();
+    assert!(summarised.contains("question 0\\n  [image a.png, 70 bytes]"), "{summarised}");
+    assert!(!summarised.contains(&PIXEL[..40]), "{summarised}");
 }
 
 #[tokio::test]

@@ -9,7 +9,8 @@ use switchboard::chat::artifact::Artifact;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::failure::{Failure, FailureCode};
 use switchboard::chat::fate::CallFate;
-use switchboard::chat::ids::{RunId, ToolCallId};
+use switchboard::chat::ids::{FileId, RunId, ToolCallId};
+use switchboard::chat::notice::Notice;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
 use super::contract::{
@@ -25,6 +26,11 @@ fn every_kind() -> Vec<AgentEvent> {
         AgentEvent::TurnStarted { turn: u32::MAX },
         text("nul \u{0}, \u{2028}\u{202e}\u{1F600} \"}]\\\n\r\n"),
         text(""),
+        AgentEvent::Notice(Box::new(Notice {
+            files: vec![FileId::parse("11111111-1111-4111-8111-111111111111").unwrap()],
+            message: "Not shown: \"a\n\"".into(),
+            said: String::new(),
+        })),
         AgentEvent::ThinkingDelta { text: "\u{feff}so\tbe it".into() },
         AgentEvent::ToolCallStarted { id: ToolCallId::from_model("call \"1\""), name: "lookup\n".into() },
         AgentEvent::ToolCallFinished {

@@ -122,8 +122,11 @@ mod removed {
     use switchboard::agent::ports::files::{Files, Incoming, Terms, Which};
     use switchboard::bounded::memory::Memory;
     use switchboard::chat::caller::Owner;
+    use switchboard::chat::input::Ask;
     use switchboard::files::{FileStore, FilesConfig};
-    use switchboard::store::{self, StoreConfig};
+    use switchboard::store::{self, Store, StoreConfig};
+
+    use crate::store::contract::{Room, complete};
 
     use super::*;
 
@@ -136,13 +139,38 @@ mod removed {
         entries.map(|entry| count(entry.unwrap())).sum()
     }
 
-    #[tokio::test]
-    async fn bytes_go_with_their_row_whoever_dies_in_between() {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}", folder.path().join("s.db").display());
+    /// A store and its files in that folder.
+    async fn opened(folder: &std::path::Path) -> (Arc<dyn Store>, Arc<FileStore>) {
+        let url = format!("sqlite://{}", folder.join("s.db").display());
         let config = StoreConfig { url: url.clone(), ..StoreConfig::default() };
         let rows = store::open(&config, Arc::new(SystemClock), Arc::default()).await.unwrap();
         let files = FileStore::open(&FilesConfig::default(), &url, rows.clone(), Memory::new(0)).unwrap().unwrap();
+        (rows, files)
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_a_deleted_conversation_go_from_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (rows, files) = opened(folder.path()).await;
+        let room = Room::at("acme/ada/c1");
+        let content = stream::iter([Ok(Bytes::from_static(b"one"))]).boxed();
+        let incoming = Incoming { name: Some("a.txt"), media_type: None, content };
+        let file = files.keep(&room.owner, incoming).await.unwrap().file;
+        let ask = Ask::Message { text: "Look".into(), note: None, files: vec![file.clone()] };
+        let (run, _) = room.ask(&*rows, &ask, None).await.unwrap();
+        complete(&*rows, run).await;
+        let place = folder.path().join("files");
+        assert_eq!((files.sweep(&[]).await, files_below(&place)), (Vec::new(), 1), "it is needed");
+        rows.delete(&room.owner, &room.conversation).await.unwrap().unwrap();
+        assert_eq!(files.read(&room.owner, file.id).await.unwrap(), None, "at once");
+        assert_eq!((files.sweep(&[]).await, files_below(&place)), (vec![file.id], 0));
+        rows.close().await;
+    }
+
+    #[tokio::test]
+    async fn bytes_go_with_their_row_whoever_dies_in_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let (rows, files) = opened(folder.path()).await;
         let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
         let keep = async |text: &'static str| {
             let content = stream::iter([Ok(Bytes::from_static(text.as_bytes()))]).boxed();

@@ -4,6 +4,7 @@ mod clients;
 mod kept;
 mod s3;
 mod sent;
+mod told;
 
 use serde_json::{Value, json};
 

@@ -282,6 +282,7 @@ async fn the_page_is_a_few_small_files_that_browsers_keep_for_good() {
                 "restore.js",
                 "trail.js",
                 "usage.js",
+                "waiting.js",
                 "worker.js",
             ]
             .contains(&&**file)

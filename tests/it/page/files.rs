@@ -60,6 +60,33 @@ async fn a_file_that_is_not_taken_is_told_where_it_stands_and_loses_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_model_cannot_see_is_told_before_and_after() {
+    let s = playing("gpt-3.5-turbo", [says("I cannot see it.")]).await;
+    let Some(seen) = visit("files.mjs", "unseen", &s.app, &Notify::new()).await else { return };
+    let expected = json!({
+        "models": ["Usual model · no pictures · no PDF"],
+        "isQuiet": true,
+        "before": "This model takes no pictures: it reads their names only.",
+        "axe": [],
+        "after": "Not shown to the model: Pasted picture 1.png (this model takes no images)",
+        "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn where_no_files_are_kept_there_is_no_button_and_a_sentence() {
+    let settings = [("LLM__OPENAI__MODEL", SEES), ("FILES__URL", "off")];
+    let s = openai::with(&[], &settings, [says("Well.").answer()]).await;
+    let Some(seen) = visit("files.mjs", "off", &s.app, &Notify::new()).await else { return };
+    let expected = json!({
+        "button": false, "problem": "This server keeps no files.", "chips": [],
+        "thread": ["? Then not", "! Well."], "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn a_message_of_files_alone_keeps_them_when_it_is_changed_and_answered_again() {
     let s = playing(SEES, ["One", "Two", "Three"].map(says)).await;
     let Some(seen) = visit("files.mjs", "alone", &s.app, &Notify::new()).await else { return };

@@ -40,7 +40,7 @@ async fn the_shipped_profiles_have_faces_and_an_example() {
         "context_type": "workflow", "title": file["title"], "description": file["description"],
         "starters": file["starters"],
         "context": {"workflow_id": LOW_STOCK, "rule_name": "Low Stock Alert"},
-        "models": [], "shows_thinking": false, "shows_tools": true,
+        "models": [], "input": ["text"], "shows_thinking": false, "shows_tools": true,
     });
     assert_eq!(workflow, &expected);
 }
@@ -53,7 +53,8 @@ async fn a_profile_shows_what_its_file_says_and_only_to_those_it_lets() {
     let app = with(&[("plain.toml", plain), ("secret.toml", secret)]).await;
     let all = profiles(&app, &app.token).await;
     assert_eq!(types(&all), ["plain", "tables", "workflow"]);
-    let expected = json!({"context_type": "plain", "title": "plain", "starters": [], "models": [], "shows_thinking": false, "shows_tools": false});
+    let expected = json!({"context_type": "plain", "title": "plain", "starters": [], "models": [], "input": ["text"],
+        "shows_thinking": false, "shows_tools": false});
     assert_eq!(all[0], expected);
 
     let auditor = app.token_of("eve", None, &["AUDITOR"]);

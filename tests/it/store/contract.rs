@@ -266,7 +266,7 @@ macro_rules! contract {
             searches_at_once_index_everything_once
             pinned_conversations_come_first_and_archived_ones_apart
             feedback_is_one_for_each_run_and_goes_with_its_conversation
-            what_was_used_is_told_by_month_and_conversation
+            what_was_used_is_told_by_month_and_conversation files_go_with_the_last_conversation_that_needs_them
         );
         crate::store::contract::contract!(@ $database, previews:
             a_claim_shows_the_change_as_it_was_recorded

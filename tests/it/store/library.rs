@@ -1,14 +1,17 @@
 //! What every store promises about a user's library: what is found by its words, pinned and archived conversations, and
 //! feedback on answers.
 
-use switchboard::agent::ports::conversations::{Listed, Page, PageError};
+use switchboard::agent::ports::conversations::{ExportAt, ExportItem, Listed, Page, PageError};
+use switchboard::agent::ports::files::{KeptFile, NewFileRow, Which};
 use switchboard::agent::ports::places::Changes;
 use switchboard::agent::ports::search::{Found, Hit, Piece};
 use switchboard::agent::ports::usage::Of;
 use switchboard::bounded::memory::{Kind, Memory};
 use switchboard::chat::day::{Day, Days};
 use switchboard::chat::feedback::{Feedback, Score};
-use switchboard::chat::ids::RunId;
+use switchboard::chat::file::{FileKind, FileRef};
+use switchboard::chat::ids::{FileId, RunId};
+use switchboard::chat::input::Ask;
 use switchboard::chat::message::Message;
 use switchboard::chat::stream::{Spent, Usage};
 use switchboard::store::Store;
@@ -333,4 +336,59 @@ pub async fn what_was_used_is_told_by_month_and_conversation(database: &impl Dat
     assert_eq!(told(Days { from: day.plus(-100), to: day.plus(-1) }).await, [], "by the days of their runs");
     let view = seen(&*store, &ann, &Room::at("acme/ann/c1").conversation).await.unwrap();
     assert_eq!((view.used.runs, view.used.turns, view.used.input_tokens, view.used.output_tokens), (2, 4, 15, 2));
+}
+
+/// Keeps a file, whose bytes are these 32 as far as anybody here can tell.
+async fn keep(store: &dyn Store, room: &Room, sha256: [u8; 32]) -> FileRef {
+    let file = FileRef { id: FileId::fresh(), kind: FileKind::Png, name: "a.png".into(), bytes: 9, side: 1 };
+    store.announce_file(file.id).await.unwrap();
+    let kept = store.keep_file(&room.owner, NewFileRow { file: &file, sha256, most: (0, 0) }).await.unwrap();
+    assert!(matches!(kept, KeptFile::New(_)), "{kept:?}");
+    file
+}
+
+pub async fn files_go_with_the_last_conversation_that_needs_them(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (first, second) = (Room::at("acme/ann/c1"), Room::at("acme/ann/c2"));
+    let [other_tenant, other_user, _] = Room::strangers();
+    let file = keep(&*store, &first, [1; 32]).await;
+    let theirs = [keep(&*store, &other_tenant, [1; 32]).await, keep(&*store, &other_user, [1; 32]).await];
+    for (room, file) in [(&first, &file), (&second, &file), (&other_tenant, &theirs[0]), (&other_user, &theirs[1])] {
+        let ask = Ask::Message { text: "Look".into(), note: None, files: vec![file.clone()] };
+        let (run, _) = room.ask(&*store, &ask, None).await.unwrap();
+        complete(&*store, run).await;
+    }
+    let kept = async |room: &Room, file: &FileRef| {
+        store.files(&room.owner, Which::These(&[file.id])).await.unwrap().len() == 1
+    };
+    store.delete(&first.owner, &first.conversation).await.unwrap().unwrap();
+    assert!(kept(&second, &file).await, "another conversation needs it");
+    assert_eq!(store.sweep_files(&[], 9).await.unwrap(), []);
+
+    store.delete(&second.owner, &second.conversation).await.unwrap().unwrap();
+    assert!(!kept(&second, &file).await);
+    assert_eq!(store.sweep_files(&[], 9).await.unwrap(), [file.id], "its bytes are to be removed");
+    assert_eq!(store.sweep_files(&[file.id], 9).await.unwrap(), [], "they are");
+    for (room, file) in [(&other_tenant, &theirs[0]), (&other_user, &theirs[1])] {
+        assert!(kept(room, file).await, "the same bytes of others stay");
+    }
+
+    // What was said goes on naming a file that its owner has deleted.
+    let [_, gone] = theirs;
+    assert!(store.delete_file(&other_user.owner, gone.id).await.unwrap());
+    assert_eq!(store.sweep_files(&[], 9).await.unwrap(), [gone.id]);
+    let mut held = Memory::new(0).reserve(Kind::Export, 0).unwrap();
+    let (owner, conversation) = (&other_user.owner, &other_user.conversation);
+    let mut next = Some(ExportAt::Start);
+    let mut named = Vec::new();
+    while let Some(at) = next.take() {
+        let part = store.export(owner, conversation, at, &mut held).await.unwrap().unwrap();
+        let messages = part.items.into_iter().filter_map(|item| match item {
+            ExportItem::Message(message) => Some(message.files),
+            _ => None,
+        });
+        named.extend(messages.flatten());
+        next = part.next;
+    }
+    assert_eq!(named, [gone]);
 }

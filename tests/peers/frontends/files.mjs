@@ -96,6 +96,37 @@ const cases = {
     return { note, problem, kept, focus, thread: await thread() };
   }),
 
+  /** A model that takes no pictures: the page says so before one is sent, and what was not shown stands at the answer. */
+  unseen: () => visit({}, async (page, { ready, answered }) => {
+    const { give, there } = hands(page);
+    await ready();
+    const models = await page.locator("[aria-label='Model'] option").evaluateAll((options) => options.map(({ textContent }) => textContent));
+    await give("drop", text("notes.md", "# Notes"));
+    await there(1);
+    const isQuiet = await page.isHidden("sb-attachments .note");
+    await give("paste", PICTURE);
+    await there(2);
+    const before = await page.textContent("sb-attachments .note");
+    const axe = await violations(page);
+    await page.fill("#message", "What is it?");
+    await page.keyboard.press("Enter");
+    await answered(1);
+    return { models, isQuiet, before, axe, after: await page.textContent("sb-answer .note") };
+  }),
+
+  /** A server that keeps no files: there is no button, and what is pasted is answered by a sentence. */
+  off: () => visit({}, async (page, { ready, answered, thread }) => {
+    const { give, chips } = hands(page);
+    await ready();
+    const button = await page.isVisible("[aria-label='Attach files']");
+    await give("paste", PICTURE);
+    const problem = await page.textContent("#message-problem");
+    await page.fill("#message", "Then not");
+    await page.keyboard.press("Enter");
+    await answered(1);
+    return { button, problem, chips: await chips(), thread: await thread() };
+  }),
+
   /** A picture without words, which get some afterwards. */
   alone: () => visit({}, async (page, { ready, answered, sees }) => {
     const { give, there, shown } = hands(page);

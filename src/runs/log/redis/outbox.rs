@@ -201,6 +201,7 @@ fn is_text(event: &AgentEvent) -> bool {
         | AgentEvent::Summarised
         | AgentEvent::TurnStarted { .. }
         | AgentEvent::TurnEnded { .. }
+        | AgentEvent::Notice(_)
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallReady { .. }
         | AgentEvent::ToolProgress { .. }

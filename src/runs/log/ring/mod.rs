@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 
 use crate::chat::answer::Suggestions;
 use crate::chat::event::AgentEvent;
+use crate::chat::ids::FileId;
 use crate::chat::place::{Entity, Place};
 use crate::chat::state::StateEvent;
 use crate::chat::tool::{Progress, ToolInput};
@@ -287,6 +288,9 @@ impl Drop for Ring {
 pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
     let texts = match event {
         AgentEvent::TextDelta { text } | AgentEvent::ThinkingDelta { text } => text.len(),
+        AgentEvent::Notice(notice) => {
+            notice.message.len() + notice.said.len() + notice.files.len() * size_of::<FileId>()
+        }
         AgentEvent::ToolCallStarted { id, name } => id.as_str().len() + name.len(),
         AgentEvent::ToolCallReady { id, name, input } => id.as_str().len() + name.len() + input_size(input),
         AgentEvent::ToolProgress { id, name, progress } => {

@@ -19,6 +19,7 @@ use crate::store::record::{RunRow, run_columns, run_parent};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, original};
 use crate::store::statement::query;
+use crate::store::transcript;
 
 /// Stored bytes of a part at most, but for those of its first row: 512 KiB.
 const PART_BYTES: i64 = 512 << 10;
@@ -160,9 +161,10 @@ async fn messages(
         while let Some(row) = runs.next_if(|row| row.run_seq <= run_seq) {
             items.push(begun(row)?);
         }
+        let files = transcript::files(&kind, &body)?;
         let body = RawValue::from_string(body).map_err(RecordError::json("message"))?;
         let id = message_id(RunId::parse(&of_run).map_err(RecordError::from)?, seq);
-        items.push(ExportItem::Message(MessageExport { id, kind, created_at_ms: created_at, body }));
+        items.push(ExportItem::Message(MessageExport { id, kind, created_at_ms: created_at, body, files }));
     }
     for row in runs {
         items.push(begun(row)?);
