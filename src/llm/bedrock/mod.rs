@@ -64,8 +64,9 @@ pub(super) const FACTS: Facts = Facts {
     telemetry_name: "aws.bedrock",
     needs_key: true,
     usual_key: Some("AWS_BEARER_TOKEN_BEDROCK"),
+    usual_settings: &[],
     is_spoken_by_others: false,
-    sight: &SIGHT,
+    sight: |_| &SIGHT,
     model_prefix: "",
     base_url: BASE_URL,
     model: "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
@@ -125,7 +126,7 @@ impl LlmProvider for Bedrock {
 fn url(section: &str, common: &Common, own: &Config, model: &str) -> Result<Url, ConnectError> {
     let region = own.region.trim();
     if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-        let reason = "must be the name of a region, such as eu-central-1";
+        let reason = "must be the name of a region, such as eu-central-1".into();
         return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
     }
     let of_region = format!("https://bedrock-runtime.{region}.amazonaws.com");
@@ -133,7 +134,7 @@ fn url(section: &str, common: &Common, own: &Config, model: &str) -> Result<Url,
         set if region.is_empty() || set == of_region => set,
         BASE_URL => &of_region,
         _ => {
-            let reason = "is another one than that of base_url: set one of them";
+            let reason = "is another one than that of base_url: set one of them".into();
             return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
         }
     };

@@ -154,6 +154,15 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
             r#"{"error":{"details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProject"}]}]}}"#,
             Kind::QuotaExceeded,
         ),
+        ("vertex", 401, r#"{"error":{"code":401,"status":"UNAUTHENTICATED"}}"#, Kind::Unauthorized),
+        ("vertex", 403, r#"{"error":{"code":403,"status":"PERMISSION_DENIED"}}"#, Kind::Unauthorized),
+        ("vertex", 404, r#"[{"error":{"code":404,"status":"NOT_FOUND"}}]"#, Kind::ModelNotFound),
+        (
+            "vertex",
+            429,
+            r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}"#,
+            Kind::RateLimited { retry_after: None },
+        ),
         ("ollama", 404, r#"{"error":"model 'x' not found"}"#, Kind::ModelNotFound),
         ("ollama", 400, r#"{"error":"the input length exceeds the context length"}"#, Kind::ContextTooLong),
     ];
