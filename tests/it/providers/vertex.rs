@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
@@ -18,7 +17,7 @@ use crate::support::upstream::{Answer, Request, Upstream};
 const GOOD: &str = r#"data: {"candidates":[{"content":{"parts":[{"text":"ready"}]},"finishReason":"STOP"}]}"#;
 
 /// What must be in no error.
-const SECRET: &str = "refresh-canary-0123456789";
+const SECRETS: [&str; 2] = ["refresh-canary-0123456789", "client-canary-0123456789"];
 
 /// A model, and a token service at `/token` that answers in turn as it is told, then with good tokens.
 async fn cloud(tokens: impl IntoIterator<Item = Answer>) -> Upstream {
@@ -45,8 +44,8 @@ fn token(token: &str, expires_in: u32) -> Answer {
 fn user(cloud: &Upstream) -> Value {
     let token_uri = format!("{}/token", cloud.url());
     json!({
-        "type": "authorized_user", "client_id": "c", "client_secret": "client-canary-0123456789",
-        "refresh_token": SECRET, "token_uri": token_uri,
+        "type": "authorized_user", "client_id": "c", "client_secret": SECRETS[1],
+        "refresh_token": SECRETS[0], "token_uri": token_uri,
     })
 }
 
@@ -89,7 +88,7 @@ async fn fifty_requests_at_once_of_two_models_need_one_token() {
         assert_eq!(headers, [Some("Bearer ya29.number-0"), Some("acme-1"), None]);
     }
     let asked = cloud.requests().into_iter().find(|request| request.path == "/token").unwrap().json();
-    let expected = json!(["refresh_token", SECRET, "https://www.googleapis.com/auth/cloud-platform"]);
+    let expected = json!(["refresh_token", SECRETS[0], "https://www.googleapis.com/auth/cloud-platform"]);
     assert_eq!(json!([asked["grant_type"], asked["refresh_token"], asked["scope"]]), expected);
 }
 
@@ -146,7 +145,7 @@ async fn who_another_service_vouches_for_changes_its_word_for_a_token() {
 async fn a_refusal_of_the_token_service_is_the_operator_s_to_mend_and_is_forgotten() {
     for status in [400, 401, 403] {
         // It repeats what it was sent.
-        let words = json!({"error": "invalid_grant", "error_description": format!("Bad {SECRET} of {}", "client-canary-0123456789")});
+        let words = json!({"error": "invalid_grant", "error_description": format!("Bad: {}", SECRETS.join(" "))});
         let refusal = Answer::status(status, "application/json", words.to_string());
         let (cloud, dir) = (cloud([refusal]).await, TempDir::new().unwrap());
         let provider = connect(Vendor::Vertex, &settings(&cloud, &dir, &user(&cloud), "project = 'acme-1'"));
@@ -187,7 +186,7 @@ async fn a_token_is_in_no_error() {
     let dir = TempDir::new().unwrap();
     let provider = connect(Vendor::Vertex, &settings(&cloud, &dir, &user(&cloud), "project = 'acme-1'"));
     let (_, failure) = turn(&*provider).await;
-    assert_eq!(failure.unwrap().detail.to_string(), "http 403: no Bearer [secret]");
+    assert_eq!(failure.unwrap().detail.to_string(), "http 403: no [secret]");
 }
 
 #[tokio::test]
@@ -234,7 +233,7 @@ async fn what_is_no_file_of_credentials_is_a_mistake_of_the_settings() {
 
 #[tokio::test]
 async fn the_publisher_may_be_named_where_the_model_s_name_tells_another() {
-    let cloud = Arc::new(cloud([]).await);
+    let cloud = cloud([]).await;
     for (publisher, place) in [
         ("google", "google/models/claude-like:streamGenerateContent?alt=sse"),
         ("anthropic", "anthropic/models/claude-like:streamRawPredict"),
