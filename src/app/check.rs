@@ -24,7 +24,8 @@ use crate::tools::backend::probe::BackendReport;
 use crate::tools::backend::{Backends, ServiceMode};
 
 /// What [`App::build`](super::App::build) would say about `config` and the files of `assets`, without a socket, a file
-/// or a request. When it is all good: the models that may be called, each with the options of its profiles.
+/// or a request, but for one to a metadata server whose credentials are needed. When it is all good: the models that may be
+/// called, each with the options of its profiles.
 ///
 /// # Errors
 /// See [`StartError`].
@@ -41,16 +42,19 @@ pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>,
     let of_process = (of_process, (&intake, Workspace::new(&config.workspace)?.tools()));
     let tools = tools_and_profiles(config, assets, &backends, store.clone(), Arc::new(SystemClock), of_process);
     let profiles = tools.and_then(|Tools { profiles, .. }| {
-        router(config, &profiles, demo::model()).map(|_| choices(config, &profiles)).map_err(StartError::from)
+        let router = router(config, &profiles, demo::model())?;
+        Ok((router, choices(config, &profiles)))
     });
     store.close().await;
-    match (seed, profiles) {
+    let (router, choices) = match (seed, profiles) {
         (Err(StartError::Config(mut problems)), Err(StartError::Config(more))) => {
             problems.extend(more);
             Err(StartError::Config(problems))
         }
         (seed, profiles) => seed.and(profiles),
-    }
+    }?;
+    router.ready(&config.llm).await?;
+    Ok(choices)
 }
 
 /// The backends of `config`, in place of the demo's one that nobody serves.

@@ -222,6 +222,7 @@ impl App {
 
         let models = default_models(config)?;
         let router = Arc::new(router(config, &profiles, demo::model())?);
+        router.ready(&config.llm).await?;
         // Nobody else changes models.
         let live = match config.workspace.is_on() {
             true => Some(LiveModels::open(&config.llm, &models, router.clone(), workspace.models_file()).await),

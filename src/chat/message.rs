@@ -232,7 +232,7 @@ impl Replay {
 /// Which vendor and model produced a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelOrigin {
-    /// The provider's name in the configuration: `gemini`, `claude`, `ollama`, `openai`, `bedrock`, `demo`.
+    /// The provider's name in the configuration: `gemini`, `claude`, `ollama`, `openai`, `bedrock`, `vertex`, `demo`.
     pub provider: String,
     /// The model as configured.
     pub model: String,

@@ -1,7 +1,8 @@
 //! The layers of settings: built-in defaults, a file, the environment. The built-in `default.toml` is also the list of keys:
 //! it tells unknown keys from known ones, and what type a text from the environment has to become.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
@@ -10,7 +11,7 @@ use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
 use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, prices, subscribers};
 use crate::aws::Variables;
-use crate::llm::Vendor;
+use crate::llm::{UsualSetting, Vendor};
 
 /// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
 const USUAL_SETTINGS: [(&str, [&str; 2]); 5] = [
@@ -116,6 +117,15 @@ fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &
             *slot = Value::String(key);
         }
     }
+    for (keys, vendor) in named.sections() {
+        for usual in vendor.usual_settings() {
+            let keys: Vec<&str> = keys.iter().copied().chain([usual.key]).collect();
+            let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
+            if let Some(text) = usual_text(usual, &sources.env) {
+                *slot = Value::String(text);
+            }
+        }
+    }
     for (name, keys) in USUAL_SETTINGS {
         let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
         if let Some(text) = sources.env.get(name) {
@@ -141,6 +151,16 @@ fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &
             Some(_) | None => problems.push(Problem::new(name, "is not a known setting")),
         }
     }
+}
+
+/// What is usual for a vendor's setting: the text of its variable, else the path of its file, where there is one.
+fn usual_text(usual: &UsualSetting, env: &BTreeMap<String, String>) -> Option<String> {
+    let of = |name: &str| env.get(name).filter(|text| !text.is_empty());
+    if let Some(text) = of(usual.variable) {
+        return Some(text.clone());
+    }
+    let path = Path::new(of("HOME")?).join(usual.file_at_home?);
+    path.is_file().then(|| path.to_str().map(str::to_owned)).flatten()
 }
 
 fn file_text(name: &str, path: &str, problems: &mut Vec<Problem>) -> Option<String> {

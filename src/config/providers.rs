@@ -72,6 +72,12 @@ impl Named {
         named
     }
 
+    /// The sections of all providers, each with the vendor whose settings it has.
+    pub(super) fn sections(&self) -> impl Iterator<Item = (Vec<&str>, Vendor)> {
+        let of_vendors = Vendor::ALL.into_iter().map(|vendor| (vec!["llm", vendor.name()], vendor));
+        of_vendors.chain(self.vendors.iter().map(|(name, vendor)| (vec!["llm", "providers", name.as_str()], *vendor)))
+    }
+
     /// Adds what each provider's settings are by default: those of its vendor.
     pub(super) fn add_defaults(&self, defaults: &mut Table) {
         for (name, vendor) in &self.vendors {

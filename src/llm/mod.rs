@@ -13,6 +13,7 @@ mod claude;
 mod gemini;
 mod ollama;
 mod openai;
+mod vertex;
 
 mod answer;
 mod anthropic;
@@ -50,7 +51,7 @@ pub use self::config::{Breaker, DEMO, LlmConfig, NO_MODEL, Retry, UnknownModel, 
 pub use self::files::Input;
 pub use self::http::ConnectError;
 pub use self::router::Router;
-pub use self::vendor::{Common, Mistake, Refusal, VendorConfig, Wire};
+pub use self::vendor::{Common, Mistake, Refusal, UsualSetting, VendorConfig, Wire};
 
 /// The vendors, by the wire they speak, in the order that `auto` tries them. This enum, `ALL` and `facts` are the table of
 /// vendors: all else goes through it. What is known of a vendor is in its folder; words of errors that several vendors share are
@@ -67,11 +68,13 @@ pub enum Vendor {
     Ollama,
     /// `POST {base}/model/{model}/converse-stream`.
     Bedrock,
+    /// `POST {base}/v1/projects/{project}/locations/{location}/publishers/{publisher}/models/{model}:{method}`.
+    Vertex,
 }
 
 impl Vendor {
     /// All of them, in their order.
-    pub const ALL: [Self; 5] = [Self::Gemini, Self::Claude, Self::OpenAi, Self::Ollama, Self::Bedrock];
+    pub const ALL: [Self; 6] = [Self::Gemini, Self::Claude, Self::OpenAi, Self::Ollama, Self::Bedrock, Self::Vertex];
 
     /// What its folder says of it.
     fn facts(self) -> &'static Facts {
@@ -81,6 +84,7 @@ impl Vendor {
             Self::OpenAi => &openai::FACTS,
             Self::Ollama => &ollama::FACTS,
             Self::Bedrock => &bedrock::FACTS,
+            Self::Vertex => &vertex::FACTS,
         }
     }
 }

@@ -100,6 +100,20 @@ impl Router {
         Ok(router)
     }
 
+    /// Whether the providers of all models have what they need of this machine, such as credentials. No model is asked.
+    ///
+    /// # Errors
+    /// For the first one that has not.
+    pub async fn ready(&self, config: &LlmConfig) -> Result<(), ConnectError> {
+        let providers: BTreeSet<String> = self.models.load().keys().map(|origin| origin.provider.clone()).collect();
+        for name in providers {
+            if let Some(section) = config.section(&name) {
+                section.ready(&LlmConfig::section_path(&name)).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The models as `config` has them: those of `changed` providers are new ones, and so are those of `chosen` that are
     /// not there yet; the others stay, with their record, as long as somebody names them. Nothing changes by it. Models of
     /// providers that are `wrong`, or cannot be set up, say so when they are asked ([`Models::unusable`]).

@@ -5,6 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -29,10 +31,12 @@ pub(super) struct Facts {
     pub(super) needs_key: bool,
     /// The variable that usually holds its key.
     pub(super) usual_key: Option<&'static str>,
+    /// Others of its settings that usual variables fill.
+    pub(super) usual_settings: &'static [UsualSetting],
     /// See [`Vendor::is_spoken_by_others`].
     pub(super) is_spoken_by_others: bool,
-    /// What its models can be given.
-    pub(super) sight: &'static Sight,
+    /// What the model of a name can be given.
+    pub(super) sight: fn(&str) -> &'static Sight,
     /// What its lists put before the names of models, and its addresses too.
     pub(super) model_prefix: &'static str,
     /// The default address of its API.
@@ -47,6 +51,17 @@ pub(super) struct Facts {
     pub(super) read: fn(Table) -> Result<Arc<dyn Own>, Mistake>,
     /// The wires it is spoken to on; the first has its name.
     pub(super) wires: &'static [Wire],
+}
+
+/// A setting of a vendor's that is found where its users keep it anyway, if nothing nearer sets it.
+#[derive(Debug)]
+pub struct UsualSetting {
+    /// Its key in the section of the vendor, and of each provider that speaks its wire.
+    pub key: &'static str,
+    /// The variable that usually holds it.
+    pub variable: &'static str,
+    /// The file in the user's home whose path it is otherwise, where there is that file.
+    pub file_at_home: Option<&'static str>,
 }
 
 /// A vendor's wire, as far as answers are concerned.
@@ -99,9 +114,17 @@ pub(super) trait Own: Debug + Send + Sync {
         None
     }
 
-    /// Whether requests are signed, so that no key is needed.
-    fn signs(&self) -> bool {
+    /// Whether they have credentials beside the key that all have, so that none is needed.
+    fn has_credentials(&self) -> bool {
         false
+    }
+
+    /// Whether what they need of this machine is there, such as credentials. Looked at when a server starts, and soon
+    /// known; no model is asked.
+    ///
+    /// The error says what is not there.
+    fn ready<'a>(&'a self, _section: &'a str, _common: &'a Common) -> BoxFuture<'a, Result<(), ConnectError>> {
+        ready(Ok(())).boxed()
     }
 }
 
@@ -166,7 +189,7 @@ impl VendorConfig {
 
     /// Whether every call needs a key that is not given.
     pub fn lacks_key(&self) -> bool {
-        self.vendor.needs_key() && !self.own.signs() && !self.has_key()
+        self.vendor.needs_key() && !self.has_credentials()
     }
 
     /// Why a temperature is refused there, where it is refused whatever the model.
@@ -174,9 +197,22 @@ impl VendorConfig {
         self.own.refuses_temperature()
     }
 
+    /// Whether it has credentials: the key, or what its vendor has beside that.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.has_key() || self.own.has_credentials()
+    }
+
     /// What the model of that name can be given.
     pub fn takes(&self, model: &str) -> Takes {
-        self.vendor.facts().sight.takes(model, &self.common.input)
+        (self.vendor.facts().sight)(model).takes(model, &self.common.input)
+    }
+
+    /// Whether what it needs of this machine is there.
+    ///
+    /// # Errors
+    /// For what is not.
+    pub(super) async fn ready(&self, section: &str) -> Result<(), ConnectError> {
+        self.own.ready(section, &self.common).await
     }
 
     /// The provider of one model.
@@ -222,6 +258,11 @@ impl Vendor {
     /// The variable that usually holds its key.
     pub fn usual_key(self) -> Option<&'static str> {
         self.facts().usual_key
+    }
+
+    /// The other settings that usual variables fill.
+    pub fn usual_settings(self) -> &'static [UsualSetting] {
+        self.facts().usual_settings
     }
 
     /// Whether many servers of others speak its wire. Then a provider of the operator's own has no address and no model

@@ -108,7 +108,8 @@ fn help(request: &ChatRequest<'_>) -> String {
     };
     format!(
         "I am the built-in demo model: I follow simple rules. {what}\n\nFor everything else connect a real model: set \
-         `SWITCHBOARD__LLM__PROVIDER` to `gemini`, `claude`, `openai`, `ollama` or `bedrock` and give its key \
-         (`GEMINI_API_KEY`, `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `AWS_BEARER_TOKEN_BEDROCK`; Ollama needs none), then restart the server."
+         `SWITCHBOARD__LLM__PROVIDER` to `gemini`, `claude`, `openai`, `ollama`, `bedrock` or `vertex` and give its \
+         key (`GEMINI_API_KEY`, `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `AWS_BEARER_TOKEN_BEDROCK`; Ollama needs none, \
+         Vertex AI a project of Google Cloud), then restart the server."
     )
 }

@@ -67,8 +67,9 @@ pub(super) const FACTS: Facts = Facts {
     telemetry_name: "aws.bedrock",
     needs_key: true,
     usual_key: Some("AWS_BEARER_TOKEN_BEDROCK"),
+    usual_settings: &[],
     is_spoken_by_others: false,
-    sight: &SIGHT,
+    sight: |_| &SIGHT,
     model_prefix: "",
     base_url: BASE_URL,
     model: "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
@@ -104,7 +105,7 @@ impl Own for Config {
         Ok(Arc::new(Bedrock::new(setup, common, self)?))
     }
 
-    fn signs(&self) -> bool {
+    fn has_credentials(&self) -> bool {
         self.auth == Auth::Aws
     }
 }
@@ -123,7 +124,7 @@ impl Bedrock {
         let patience = net.patience.with_silence();
         // Whoever has credentials on this machine usually has a region there too.
         let region = match own.region.trim() {
-            "" if own.signs() && common.base_url.trim().trim_end_matches('/') == BASE_URL => aws.region(""),
+            "" if own.has_credentials() && common.base_url.trim().trim_end_matches('/') == BASE_URL => aws.region(""),
             region => region,
         };
         let url = url(section, common, region, &origin.model)?;
@@ -156,7 +157,7 @@ impl LlmProvider for Bedrock {
 /// Where the model called `model` is asked. Its name may be an ARN, with colons and slashes: it is one segment, encoded once.
 fn url(section: &str, common: &Common, region: &str, model: &str) -> Result<Url, ConnectError> {
     if !is_region(region) {
-        let reason = "must be the name of a region, such as eu-central-1";
+        let reason = "must be the name of a region, such as eu-central-1".into();
         return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
     }
     let of_region = format!("https://bedrock-runtime.{region}.amazonaws.com");
@@ -164,7 +165,7 @@ fn url(section: &str, common: &Common, region: &str, model: &str) -> Result<Url,
         set if region.is_empty() || set == of_region => set,
         BASE_URL => &of_region,
         _ => {
-            let reason = "is another one than that of base_url: set one of them";
+            let reason = "is another one than that of base_url: set one of them".into();
             return Err(ConnectError::Extra { section: section.to_owned(), key: "region".to_owned(), reason });
         }
     };

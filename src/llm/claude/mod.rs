@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use self::fold::Fold;
 use self::form::Form;
+pub(super) use self::wire::Version;
 use super::Setup;
 use super::answer;
 use super::http::{self, ConnectError, Endpoint};
@@ -25,7 +26,7 @@ use crate::chat::message::ModelOrigin;
 use crate::llm::files::{ALL, IMAGES, Known, PDF_BYTES, READS, Sight};
 
 /// What its models can be given (docs.claude.com, Vision, PDF support, 24 November 2026).
-const SIGHT: Sight = Sight {
+pub(super) const SIGHT: Sight = Sight {
     models: &[
         Known { name: "claude-2", input: READS },
         Known { name: "claude-instant", input: READS },
@@ -44,8 +45,9 @@ pub(super) const FACTS: Facts = Facts {
     telemetry_name: "anthropic",
     needs_key: true,
     usual_key: Some("ANTHROPIC_API_KEY"),
+    usual_settings: &[],
     is_spoken_by_others: false,
-    sight: &SIGHT,
+    sight: |_| &SIGHT,
     model_prefix: "",
     base_url: "https://api.anthropic.com",
     model: "claude-sonnet-5-5",
@@ -109,14 +111,28 @@ impl Claude {
 #[async_trait]
 impl LlmProvider for Claude {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let form = Form::new(&request, &self.origin.model, self.structured_outputs);
-        let body = wire::Request::new(&request, &self.origin, &self.version, &form);
-        if body.lacks_temperature(&request) {
-            tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
-        }
-        let opened = self.endpoint.post(&body).await?;
-        Ok(answer::stream(&self.origin, opened, (Sse::default(), Fold::new(form.answer_tool()))))
+        ask(&self.endpoint, &self.origin, request, Version::Header(&self.version), self.structured_outputs).await
     }
+}
+
+/// One turn of a model of Claude's at `endpoint`, whoever serves it.
+///
+/// # Errors
+/// As [`LlmProvider::stream_chat`].
+pub(super) async fn ask(
+    endpoint: &Endpoint,
+    origin: &Arc<ModelOrigin>,
+    request: ChatRequest<'_>,
+    version: Version<'_>,
+    structured_outputs: bool,
+) -> Result<EventStream, ProviderError> {
+    let form = Form::new(&request, &origin.model, structured_outputs);
+    let body = wire::Request::new(&request, origin, version, &form);
+    if body.lacks_temperature(&request) {
+        tracing::debug!(gen_ai.request.model = origin.model, "the model takes no temperature: left out");
+    }
+    let opened = endpoint.post(&body).await?;
+    Ok(answer::stream(origin, opened, (Sse::default(), Fold::new(form.answer_tool()))))
 }
 
 /// What reads the bytes of an answer.

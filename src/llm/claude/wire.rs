@@ -21,10 +21,22 @@ use crate::llm::{form, schema};
 /// The only version of the API that still takes sampling parameters.
 pub(super) const VERSION_WITH_SAMPLING: &str = "2023-06-01";
 
+/// Where a request says the version of the API, and with it the model.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::llm) enum Version<'a> {
+    /// In a header; the model stands in the body.
+    Header(&'a str),
+    /// In the body; the model stands in the address, as Google Cloud wants it. Takes sampling parameters.
+    Body(&'static str),
+}
+
 /// The body of `POST /v1/messages`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
-    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anthropic_version: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +158,12 @@ enum CacheControl {
 
 impl<'a> Request<'a> {
     /// The request of `chat` to the model of `origin`, in the given version of the API, its answer in that `form`.
-    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, version: &str, form: &'a Form<'a>) -> Self {
+    pub(super) fn new(
+        chat: &ChatRequest<'a>,
+        origin: &'a ModelOrigin,
+        version: Version<'_>,
+        form: &'a Form<'a>,
+    ) -> Self {
         let entries = history::entries(chat.messages, origin);
         let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         let mut messages: Vec<Message<'a>> = Vec::new();
@@ -207,8 +224,13 @@ impl<'a> Request<'a> {
             Some(Thinking::Enabled { budget_tokens }) => budget_tokens,
             Some(Thinking::Adaptive { .. }) | None => 0,
         };
+        let (anthropic_version, model) = match version {
+            Version::Header(_) => (None, Some(origin.model.as_str())),
+            Version::Body(version) => (Some(version), None),
+        };
         Self {
-            model: &origin.model,
+            anthropic_version,
+            model,
             // The API demands it; where no limit is set, as much as the model can write.
             max_tokens: match chat.model.max_tokens {
                 Some(of_answer) => of_answer.saturating_add(budget),
@@ -242,11 +264,15 @@ impl Message<'_> {
 fn temperature(
     chat: &ChatRequest<'_>,
     generation: Generation,
-    version: &str,
+    version: Version<'_>,
     thinking: Option<Thinking>,
 ) -> Option<f64> {
     let wanted = chat.model.temperature?;
-    if version == VERSION_WITH_SAMPLING && thinking.is_none() && generation.takes_temperature() {
+    let takes_sampling = match version {
+        Version::Header(version) => version == VERSION_WITH_SAMPLING,
+        Version::Body(_) => true,
+    };
+    if takes_sampling && thinking.is_none() && generation.takes_temperature() {
         return Some(wanted.clamp(0.0, 1.0));
     }
     None

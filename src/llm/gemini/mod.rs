@@ -24,7 +24,7 @@ use crate::chat::message::ModelOrigin;
 use crate::llm::files::{ALL, IMAGE_BYTES, Known, PDF_BYTES, READS, SEES, Sight};
 
 /// What its models can be given (ai.google.dev, Image understanding, Document understanding, 24 November 2026).
-const SIGHT: Sight = Sight {
+pub(super) const SIGHT: Sight = Sight {
     models: &[
         Known { name: "gemma-3", input: SEES },
         Known { name: "gemma", input: READS },
@@ -43,8 +43,9 @@ pub(super) const FACTS: Facts = Facts {
     telemetry_name: "gcp.gemini",
     needs_key: true,
     usual_key: Some("GEMINI_API_KEY"),
+    usual_settings: &[],
     is_spoken_by_others: false,
-    sight: &SIGHT,
+    sight: |_| &SIGHT,
     model_prefix: "models/",
     base_url: "https://generativelanguage.googleapis.com",
     model: "gemini-2.5-flash",
@@ -88,16 +89,28 @@ impl Gemini {
 #[async_trait]
 impl LlmProvider for Gemini {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let body = wire::Request::new(&request, &self.origin);
-        if body.lacks_temperature(&request) {
-            tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
-        }
-        let opened = self.endpoint.post(&body).await?;
-        Ok(answer::stream(&self.origin, opened, reader()))
+        ask(&self.endpoint, &self.origin, request).await
     }
 }
 
+/// One turn of a model of Gemini's at `endpoint`, whoever serves it.
+///
+/// # Errors
+/// As [`LlmProvider::stream_chat`].
+pub(super) async fn ask(
+    endpoint: &Endpoint,
+    origin: &Arc<ModelOrigin>,
+    request: ChatRequest<'_>,
+) -> Result<EventStream, ProviderError> {
+    let body = wire::Request::new(&request, origin);
+    if body.lacks_temperature(&request) {
+        tracing::debug!(gen_ai.request.model = origin.model, "the model takes no temperature: left out");
+    }
+    let opened = endpoint.post(&body).await?;
+    Ok(answer::stream(origin, opened, reader()))
+}
+
 /// What reads the bytes of an answer.
-fn reader() -> (Sse, impl answer::Fold) {
+pub(super) fn reader() -> (Sse, impl answer::Fold) {
     (Sse::default(), Fold::default())
 }

@@ -7,6 +7,7 @@
 mod body;
 mod client;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +70,7 @@ pub(crate) struct Net {
 }
 
 /// A vendor's address, headers and client. Has no `Debug`: it holds secrets.
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: Url,
@@ -126,7 +128,7 @@ pub enum ConnectError {
         /// Which key of the section.
         key: &'static str,
     },
-    /// A header or a field that the operator has added cannot be sent.
+    /// A setting that only the vendor knows cannot be used, such as a header that the operator has added.
     #[error("{section}.{key} {reason}")]
     Extra {
         /// Its section of the configuration.
@@ -134,7 +136,7 @@ pub enum ConnectError {
         /// Which key of the section.
         key: String,
         /// The mistake in it.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// The HTTP client could not be made.
     #[error("the http client could not be set up")]
@@ -159,11 +161,7 @@ impl Endpoint {
         if let Some(user) = user {
             headers.entry(AUTHORIZATION).or_insert(user);
         }
-        let values = headers.values().filter(|value| value.is_sensitive());
-        // Behind a scheme (`Bearer …`) stands what a vendor would repeat alone.
-        let texts = values.filter_map(|value| value.to_str().ok());
-        let texts = texts.flat_map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
-        let secrets = texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect();
+        let secrets = secrets_in(&headers).collect();
         Self { client: net.clients.for_url(&url), url, headers, secrets, patience: net.patience, signer: None }
     }
 
@@ -191,6 +189,14 @@ impl Endpoint {
     /// With each request signed.
     pub(crate) fn with_signer(self, signer: Arc<dyn Sign>) -> Self {
         Self { signer: Some(signer), ..self }
+    }
+
+    /// With `more` headers, such as those that credentials give for a while. Those that are marked as secret appear in no
+    /// error.
+    pub(crate) fn with_headers(mut self, more: HeaderMap) -> Self {
+        self.secrets = self.secrets.iter().cloned().chain(secrets_in(&more)).collect();
+        self.headers.extend(more);
+        self
     }
 
     /// With another patience than all others have.
@@ -251,6 +257,15 @@ impl Endpoint {
             !media_type.is_empty() && self.headers.get(ACCEPT).is_none_or(|accepted| *accepted != *media_type);
         Ok(is_other.then_some(media_type))
     }
+}
+
+/// What is secret in `headers`: the values that are marked so.
+fn secrets_in(headers: &HeaderMap) -> impl Iterator<Item = SecretString> {
+    let values = headers.values().filter(|value| value.is_sensitive());
+    let texts = values.filter_map(|value| value.to_str().ok());
+    // Behind a scheme (`Bearer …`) stands what a vendor would repeat alone.
+    let texts = texts.flat_map(|text| [text, text.rsplit(' ').next().unwrap_or(text)]);
+    texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from)
 }
 
 /// The error of a success whose body is something else, as `what` says.

@@ -70,7 +70,7 @@ impl Habits {
         };
         let fields = if wants_responses { &RESPONSES_FIELDS[..] } else { &CHAT_FIELDS };
         if let Some(key) = config.extra_body.keys().find(|key| fields.contains(&key.as_str())) {
-            let reason = "is a field that the request has already";
+            let reason = "is a field that the request has already".into();
             return Err(ConnectError::Extra { section: section.to_owned(), key: format!("extra_body.{key}"), reason });
         }
         Ok(Self {

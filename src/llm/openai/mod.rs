@@ -64,8 +64,9 @@ pub(super) const FACTS: Facts = Facts {
     telemetry_name: "openai",
     needs_key: false,
     usual_key: Some("OPENAI_API_KEY"),
+    usual_settings: &[],
     is_spoken_by_others: true,
-    sight: &SIGHT,
+    sight: |_| &SIGHT,
     model_prefix: "",
     base_url: "https://api.openai.com/v1",
     model: "gpt-5.5-mini",
@@ -127,8 +128,10 @@ fn extra_headers(
     let has_key = !common.api_key.expose_secret().trim().is_empty();
     let mut headers = HeaderMap::new();
     for (key, text) in &own.extra_headers {
-        let extra =
-            |reason| ConnectError::Extra { section: section.to_owned(), key: format!("extra_headers.{key}"), reason };
+        let extra = |reason: &'static str| {
+            let key = format!("extra_headers.{key}");
+            ConnectError::Extra { section: section.to_owned(), key, reason: reason.into() }
+        };
         let name = HeaderName::try_from(key).map_err(|_| extra("is not the name of an http header"))?;
         if fixed.contains(&name) || (has_key && name == *key_header) || headers.contains_key(&name) {
             return Err(extra("is a header that the request has already"));

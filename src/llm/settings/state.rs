@@ -219,7 +219,7 @@ fn configured(name: &str, section: &VendorConfig) -> kept::Provider {
     kept::Provider {
         kind: kind.map(Kind::name).unwrap_or_default().to_owned(),
         base_url: if is_usual { String::new() } else { base_url },
-        key: if section.has_key() { kept::Key::Configured(name.to_owned()) } else { kept::Key::None },
+        key: if section.has_credentials() { kept::Key::Configured(name.to_owned()) } else { kept::Key::None },
         options: serde_json::Map::new(),
     }
 }

@@ -11,11 +11,15 @@ use crate::support::upstream::Answer;
 pub fn settings(vendor: Vendor, url: &str) -> Vec<(String, String)> {
     let section = format!("LLM__{}", vendor.name().to_uppercase());
     let version = if vendor == Vendor::OpenAi { "/v1" } else { "" };
-    vec![
+    let mut settings = vec![
         ("LLM__PROVIDER".to_owned(), vendor.name().to_owned()),
         (format!("{section}__BASE_URL"), format!("{url}{version}")),
         (format!("{section}__API_KEY"), "key-of-the-tests".to_owned()),
-    ]
+    ];
+    if vendor == Vendor::Vertex {
+        settings.push((format!("{section}__PROJECT"), "acme-1".to_owned()));
+    }
+    settings
 }
 
 /// An answer of these words, an event for each. The connection is not used again, so that its bytes are this answer's.
@@ -23,7 +27,7 @@ pub fn answer(vendor: Vendor, words: &[&str]) -> Answer {
     let kind = match vendor {
         Vendor::Ollama => "application/x-ndjson",
         Vendor::Bedrock => "application/vnd.amazon.eventstream",
-        Vendor::Claude | Vendor::Gemini | Vendor::OpenAi => "text/event-stream",
+        Vendor::Claude | Vendor::Gemini | Vendor::OpenAi | Vendor::Vertex => "text/event-stream",
     };
     if vendor == Vendor::Bedrock {
         let frames: Vec<u8> = words.iter().flat_map(|word| converse::text(word)).chain(converse::end()).collect();
@@ -50,7 +54,7 @@ fn body(vendor: Vendor, words: &[&str]) -> String {
             let frame = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
             events.iter().map(frame).collect()
         }
-        Vendor::Gemini => {
+        Vendor::Gemini | Vendor::Vertex => {
             let part = |word: &str| json!({"role": "model", "parts": [{"text": word}]});
             let chunk = |word: &&str| format!("data: {}\r\n\r\n", json!({"candidates": [{"content": part(word)}]}));
             let last = json!({"candidates": [{"content": part(""), "finishReason": "STOP"}]});

@@ -440,7 +440,8 @@ async fn the_shipped_tools_stay_below_the_root_too() {
 fn an_address_of_a_setting_has_no_user_and_no_other_scheme() {
     let of_vendors = Vendor::ALL.map(|vendor| {
         let name = vendor.name();
-        (format!("[llm.{name}]\napi_key = \"k\"\nbase_url = "), name)
+        let own = if vendor == Vendor::Vertex { "project = \"acme-1\"\n" } else { "" };
+        (format!("[llm.{name}]\napi_key = \"k\"\n{own}base_url = "), name)
     });
     let others = [
         ("[backend]\nmode = \"http\"\nbase_url = ".to_owned(), "demo"),

@@ -49,7 +49,7 @@ fn framed(vendor: Vendor, count: usize, frame: impl Fn(usize) -> String) -> Vec<
             let end = r#"{"type":"message_stop"}"#.to_owned();
             frames.chain([end]).map(|frame| format!("data: {frame}\n\n")).collect()
         }
-        Vendor::Gemini => {
+        Vendor::Gemini | Vendor::Vertex => {
             let end = r#"{"candidates":[{"finishReason":"STOP"}]}"#.to_owned();
             frames.chain([end]).map(|frame| format!("data: {frame}\n\n")).collect()
         }
@@ -64,7 +64,9 @@ fn call(vendor: Vendor, nth: usize) -> String {
         Vendor::Claude => format!(
             r#"{{"type":"content_block_start","index":{nth},"content_block":{{"type":"tool_use","id":"i{nth}","name":"f"}}}}"#
         ),
-        Vendor::Gemini => r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#.to_owned(),
+        Vendor::Gemini | Vendor::Vertex => {
+            r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#.to_owned()
+        }
         Vendor::Bedrock => {
             format!(r#"{{"contentBlockIndex":{nth},"start":{{"toolUse":{{"toolUseId":"i{nth}","name":"f"}}}}}}"#)
         }
@@ -81,7 +83,9 @@ fn text(vendor: Vendor, text: &str) -> String {
         Vendor::Claude => {
             format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#)
         }
-        Vendor::Gemini => format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#),
+        Vendor::Gemini | Vendor::Vertex => {
+            format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#)
+        }
         Vendor::Bedrock => format!(r#"{{"contentBlockIndex":0,"delta":{{"text":"{text}"}}}}"#),
         Vendor::Ollama => format!(r#"{{"message":{{"content":"{text}"}}}}"#),
         Vendor::OpenAi => format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#),

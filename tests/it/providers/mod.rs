@@ -17,6 +17,7 @@ mod responses;
 mod scenarios;
 mod signed;
 mod transcripts;
+mod vertex;
 mod whole_server;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ fn config(base_url: &str) -> llm::LlmConfig {
     for section in config.vendors.values_mut() {
         section.common.base_url = base_url.to_owned();
     }
+    set(&mut config, Vendor::Vertex, "project = 'acme-1'\napi_key = 'ya29.token'");
     config
 }
 

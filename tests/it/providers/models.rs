@@ -17,7 +17,7 @@ impl Model {
     /// Where the history stands in its requests.
     pub(super) fn history(self) -> &'static str {
         match self.vendor {
-            Vendor::Gemini => "contents",
+            Vendor::Gemini | Vendor::Vertex => "contents",
             Vendor::OpenAi if self.is_responses => "input",
             Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock => "messages",
         }
@@ -56,6 +56,34 @@ pub(super) const BEDROCK: Model = Model {
     vendor: Vendor::Bedrock,
     is_responses: false,
     change: |config, _| set(config, Vendor::Bedrock, "api_key = 'b-12345678'"),
+};
+
+pub(super) const VERTEX_GEMINI: Model = Model {
+    vendor: Vendor::Vertex,
+    is_responses: false,
+    change: |config, _| {
+        let own = "project = 'acme-1'\nlocation = 'europe-west1'\napi_key = 'ya29.token'";
+        set(config, Vendor::Vertex, &format!("{own}\nmodel = 'gemini-3.5-flash'"));
+    },
+};
+
+pub(super) const VERTEX_CLAUDE: Model = Model {
+    vendor: Vendor::Vertex,
+    is_responses: false,
+    change: |config, _| {
+        let own = "project = 'acme-1'\napi_key = 'ya29.token'";
+        set(config, Vendor::Vertex, &format!("{own}\nmodel = 'claude-sonnet-5-5'"));
+    },
+};
+
+/// The same where the organisation allows forms of answers.
+pub(super) const FULL_VERTEX_CLAUDE: Model = Model {
+    vendor: Vendor::Vertex,
+    is_responses: false,
+    change: |config, _| {
+        let own = "project = 'acme-1'\napi_key = 'ya29.token'\nstructured_outputs = true";
+        set(config, Vendor::Vertex, &format!("{own}\nmodel = 'claude-sonnet-5-5'"));
+    },
 };
 
 pub(super) const OLLAMA: Model = Model { vendor: Vendor::Ollama, is_responses: false, change: |_, _| {} };

@@ -99,7 +99,7 @@ async fn serve(root: &Path) -> Result<Peer, String> {
 fn model(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::Gemini => "scripted-behind-openai",
-        Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock => "scripted",
+        Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock | Vendor::Vertex => "scripted",
     }
 }
 
@@ -217,7 +217,7 @@ async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
             Vendor::Gemini => {
                 r#"[call_get_weather: {"output": "0 degrees"}][call_get_weather: {"output": "1 degrees"}]"#
             }
-            Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock => {
+            Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock | Vendor::Vertex => {
                 "[call_one: 0 degrees][call_two: 1 degrees]"
             }
         };

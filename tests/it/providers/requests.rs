@@ -17,8 +17,9 @@ use switchboard::llm::{self, Vendor, recorded};
 
 use super::forms;
 use super::models::{
-    AZURE_RESPONSES, BEDROCK, BLIND_OPENAI, CLAUDE, FULL_OPENAI, GEMINI, LEAST_OPENAI, LEAST_RESPONSES, Model,
-    OLDER_CLAUDE, OLDER_GEMINI, OLDEST_CLAUDE, OLLAMA, OPENAI, OTHER_OPENAI, RESPONSES,
+    AZURE_RESPONSES, BEDROCK, BLIND_OPENAI, CLAUDE, FULL_OPENAI, FULL_VERTEX_CLAUDE, GEMINI, LEAST_OPENAI,
+    LEAST_RESPONSES, Model, OLDER_CLAUDE, OLDER_GEMINI, OLDEST_CLAUDE, OLLAMA, OPENAI, OTHER_OPENAI, RESPONSES,
+    VERTEX_CLAUDE, VERTEX_GEMINI,
 };
 use super::scenarios::{self, Asked, Scenario};
 use super::{config, fixture, origin, set};
@@ -29,7 +30,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/reques
 type Case = (&'static str, Model, fn(&Asked) -> Scenario);
 
 /// Every golden file, with the request it is.
-const CASES: [Case; 95] = [
+const CASES: [Case; 106] = [
     ("bedrock/text", BEDROCK, scenarios::first_words),
     ("bedrock/tools", BEDROCK, scenarios::one_call),
     ("bedrock/parallel-tools", BEDROCK, scenarios::parallel_calls),
@@ -125,7 +126,27 @@ const CASES: [Case; 95] = [
     ("openai/files", OPENAI, scenarios::files),
     ("openai/files-of-a-model-that-cannot-see", BLIND_OPENAI, scenarios::files),
     ("responses/files", RESPONSES, scenarios::files),
+    ("vertex/gemini-text", VERTEX_GEMINI, scenarios::first_words),
+    ("vertex/gemini-tools", VERTEX_GEMINI, scenarios::one_call),
+    ("vertex/gemini-parallel-tools", VERTEX_GEMINI, scenarios::parallel_calls),
+    ("vertex/gemini-thinking-with-tools", VERTEX_GEMINI, scenarios::thinking),
+    ("vertex/gemini-files", VERTEX_GEMINI, scenarios::files),
+    ("vertex/claude-text", VERTEX_CLAUDE, scenarios::first_words),
+    ("vertex/claude-tools", VERTEX_CLAUDE, scenarios::one_call),
+    ("vertex/claude-parallel-tools", VERTEX_CLAUDE, scenarios::parallel_calls),
+    ("vertex/claude-thinking-with-tools", VERTEX_CLAUDE, scenarios::thinking),
+    ("vertex/claude-files", VERTEX_CLAUDE, scenarios::files),
+    ("vertex/claude-form", FULL_VERTEX_CLAUDE, forms::schema),
 ];
+
+/// Whose words the model of `vendor` speaks.
+fn maker(vendor: Vendor, origin: &ModelOrigin) -> Vendor {
+    match vendor {
+        Vendor::Vertex if origin.model.starts_with("claude") => Vendor::Claude,
+        Vendor::Vertex => Vendor::Gemini,
+        vendor => vendor,
+    }
+}
 
 /// A server that keeps what it is sent, and a provider that sends it there.
 struct Sent {
@@ -143,7 +164,7 @@ impl Sent {
         let origin = origin(model.vendor, &config);
         let asked = match model.is_responses {
             true => Asked::of_responses(origin.clone()),
-            false => Asked::of(model.vendor, origin.clone()),
+            false => Asked::of(maker(model.vendor, &origin), origin.clone()),
         };
         Self { upstream, config, asked, origin }
     }
@@ -206,6 +227,11 @@ async fn bedrock_gets_what_converse_takes() {
 #[tokio::test]
 async fn gemini_gets_what_its_api_takes() {
     check_all("gemini/").await;
+}
+
+#[tokio::test]
+async fn vertex_gets_what_gemini_and_claude_take_there() {
+    check_all("vertex/").await;
 }
 
 #[tokio::test]
@@ -312,6 +338,18 @@ async fn requests_go_to_the_vendors_addresses_with_the_key_in_a_header() {
             "POST /v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse",
             "text/event-stream",
             [("x-goog-api-key", Some("g-1")), ("authorization", None), ("content-type", json)],
+        ),
+        (
+            VERTEX_GEMINI,
+            "POST /v1/projects/acme-1/locations/europe-west1/publishers/google/models/gemini-3.5-flash:streamGenerateContent?alt=sse",
+            "text/event-stream",
+            [("authorization", Some("Bearer ya29.token")), ("x-goog-api-key", None), ("x-goog-user-project", None)],
+        ),
+        (
+            VERTEX_CLAUDE,
+            "POST /v1/projects/acme-1/locations/global/publishers/anthropic/models/claude-sonnet-5-5:streamRawPredict",
+            "text/event-stream",
+            [("authorization", Some("Bearer ya29.token")), ("x-api-key", None), ("anthropic-version", None)],
         ),
         (
             OLDER_GEMINI,

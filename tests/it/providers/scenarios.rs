@@ -42,7 +42,7 @@ impl Asked {
     pub(super) fn of(vendor: Vendor, ours: ModelOrigin) -> Self {
         let (on_thinking, on_call, alone) = match vendor {
             Vendor::Claude => (json!("SIG=="), Value::Null, json!({"type": "redacted_thinking", "data": "AAA="})),
-            Vendor::Gemini => (Value::Null, json!("SIG=="), Value::Null),
+            Vendor::Gemini | Vendor::Vertex => (Value::Null, json!("SIG=="), Value::Null),
             Vendor::Ollama => (Value::Null, Value::Null, Value::Null),
             Vendor::Bedrock => (json!("SIG=="), Value::Null, json!({"reasoningContent": {"redactedContent": "AAA="}})),
             Vendor::OpenAi => {

@@ -45,7 +45,7 @@ impl Case {
         let content_type = match self.vendor {
             Vendor::Ollama => "application/x-ndjson",
             Vendor::Bedrock => "application/vnd.amazon.eventstream",
-            Vendor::Claude | Vendor::Gemini | Vendor::OpenAi => "text/event-stream",
+            Vendor::Claude | Vendor::Gemini | Vendor::OpenAi | Vendor::Vertex => "text/event-stream",
         };
         Answer::ok(content_type, &self.body[..length])
     }
@@ -100,7 +100,9 @@ fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value 
             AssistantPart::Text { replay: signature, .. } => {
                 replay.extend(signature.as_ref().map(|s| match case.vendor {
                     Vendor::OpenAi => value(s),
-                    Vendor::Claude | Vendor::Gemini | Vendor::Ollama | Vendor::Bedrock => signed("text", None, s),
+                    Vendor::Claude | Vendor::Gemini | Vendor::Ollama | Vendor::Bedrock | Vendor::Vertex => {
+                        signed("text", None, s)
+                    }
                 }));
             }
             AssistantPart::Thinking { text, replay: signature } => {
@@ -109,7 +111,7 @@ fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value 
                     (Vendor::Claude | Vendor::Bedrock, Some(s)) => {
                         replay.push(json!({"kind": "thinking", "thinking": text, "signature": value(s)}));
                     }
-                    (Vendor::Gemini, Some(s)) => replay.push(signed("text", None, s)),
+                    (Vendor::Gemini | Vendor::Vertex, Some(s)) => replay.push(signed("text", None, s)),
                     (Vendor::OpenAi, Some(s)) if case.wire.name == RESPONSES => replay.push(value(s)),
                     // How it came: the name of a field, or blocks.
                     (Vendor::OpenAi, Some(s)) => match value(s) {
@@ -120,7 +122,7 @@ fn observed(case: &Case, turn: &Turn, failure: Option<&ProviderError>) -> Value 
                 }
             }
             AssistantPart::ToolCall { call, replay: signature } => {
-                if case.vendor == Vendor::Gemini {
+                if matches!(case.vendor, Vendor::Gemini | Vendor::Vertex) {
                     replay.extend(signature.as_ref().map(|s| signed("functionCall", Some(tool_calls.len()), s)));
                 }
                 let id = (!call.id.is_minted()).then(|| call.id.as_str());
@@ -205,6 +207,27 @@ async fn replay_all(how: &str, cut: fn(&str) -> Box<dyn FnMut() -> usize>) {
 #[tokio::test]
 async fn every_recorded_answer_is_understood_in_one_piece() {
     replay_all("whole", |_| Box::new(|| usize::MAX)).await;
+}
+
+#[tokio::test]
+async fn every_recorded_answer_of_gemini_and_claude_is_understood_behind_vertex() {
+    let cases = Arc::new(corpus());
+    let upstream = replaying(Arc::clone(&cases), End::Clean, |_| Box::new(|| usize::MAX)).await;
+    let mut played = 0;
+    for case in cases.values() {
+        let model = match case.vendor {
+            Vendor::Gemini => "gemini-2.5-flash",
+            Vendor::Claude => "claude-sonnet-5-5",
+            _ => continue,
+        };
+        let mut config = config(&format!("{}/{}", upstream.url(), case.name));
+        let own = format!("project = 'acme-1'\napi_key = 'ya29.token'\nmodel = '{model}'");
+        set(&mut config, Vendor::Vertex, &own);
+        let (turn, failure) = turn(&*connect(Vendor::Vertex, &config)).await;
+        check(case, observed(case, &turn, failure.as_ref()), "behind Vertex");
+        played += 1;
+    }
+    assert!(played >= 40, "{played} cases");
 }
 
 #[tokio::test]

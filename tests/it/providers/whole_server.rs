@@ -35,7 +35,7 @@ fn good_answer(vendor: Vendor, wire: &Wire) -> Answer {
             let frame = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
             Answer::ok("text/event-stream", events.iter().map(frame).collect::<String>())
         }
-        Vendor::Gemini => {
+        Vendor::Gemini | Vendor::Vertex => {
             let content = json!({"role": "model", "parts": [{"text": GOOD}]});
             let chunk = json!({"candidates": [{"content": content, "finishReason": "STOP"}]});
             Answer::ok("text/event-stream", format!("data: {chunk}\r\n\r\n"))
@@ -231,7 +231,7 @@ fn sent_back(vendor: Vendor, wire: &Wire, request: &Value) -> Vec<Value> {
                 }
             }
         }
-        Vendor::Gemini => {
+        Vendor::Gemini | Vendor::Vertex => {
             let mut calls = 0;
             for part in assistant_blocks(&request["contents"], "model", "parts") {
                 let is_call = part.get("functionCall").is_some();
@@ -277,7 +277,7 @@ fn history(vendor: Vendor, wire: &Wire, request: &Value) -> (Vec<Value>, usize) 
             let calls = blocks.iter().filter(|block| block["type"] == "tool_use").map(|block| block["name"].clone());
             (calls.collect(), blocks.iter().filter(|block| block["type"] == "tool_result").count())
         }
-        Vendor::Gemini => {
+        Vendor::Gemini | Vendor::Vertex => {
             let parts: Vec<&Value> = messages.iter().flat_map(|m| m["parts"].as_array().unwrap()).collect();
             let calls = parts.iter().filter_map(|part| part.get("functionCall")).map(|call| call["name"].clone());
             (calls.collect(), parts.iter().filter(|part| part.get("functionResponse").is_some()).count())

@@ -74,7 +74,7 @@ city = "Oslo"
         "llm.claude.api_key: is required",
         "llm.max_tokens: invalid value: integer `-1`, expected u32",
         "llm.ollama.num_ctx: invalid type: floating point `1.5`, expected u32",
-        "llm.provider: \"gpt\" is not a provider; there are gemini, claude, openai, ollama, bedrock",
+        "llm.provider: \"gpt\" is not a provider; there are gemini, claude, openai, ollama, bedrock, vertex",
         "log.format: unknown variant `xml`, expected `text` or `json`",
         "log.level: is not a log filter: error parsing level filter: expected one of \"off\", \"error\", \"warn\", \
          \"info\", \"debug\", \"trace\", or a number 0-5",

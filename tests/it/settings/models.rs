@@ -128,7 +128,7 @@ async fn every_mistake_of_a_profiles_models_is_reported_with_its_file() {
         length = true
     "#;
     let (_dir, sources) = with_profile(&SETTINGS, model);
-    let providers = "there are gemini, claude, openai, ollama, bedrock";
+    let providers = "there are gemini, claude, openai, ollama, bedrock, vertex";
     let name = "must be such a name, or a list of them in order of trying";
     let expected = [
         "11: model.temperature must be a number from 0 to 2".to_owned(),

@@ -138,9 +138,10 @@ fn mistakes_in_providers_are_reported_by_their_place_with_all_others() {
     );
     let mut found = problems(&sources);
     found.sort();
-    let vendors = "one of gemini, claude, openai, ollama, bedrock";
+    let vendors = "one of gemini, claude, openai, ollama, bedrock, vertex";
     let name = "a provider's name has a-z 0-9 _ - and is none of the built-in ones";
-    let names = "gemini, claude, openai, ollama, bedrock, A b, desk, gemini, gpt, groq, lab, list, nothing, wrong";
+    let names =
+        "gemini, claude, openai, ollama, bedrock, vertex, A b, desk, gemini, gpt, groq, lab, list, nothing, wrong";
     let expected = [
         "SWITCHBOARD__LLM__PROVIDERS__DESK__SEED: is not a known setting".to_owned(),
         "SWITCHBOARD__LLM__PROVIDERS__DESK__VENDOR_FILE: is not a known setting".to_owned(),
@@ -187,7 +188,7 @@ fn a_provider_that_is_asked_is_complete() {
         ),
         (
             "vendor = \"x\"",
-            &["llm.providers.groq.vendor: must be one of gemini, claude, openai, ollama, bedrock"],
+            &["llm.providers.groq.vendor: must be one of gemini, claude, openai, ollama, bedrock, vertex"],
             "only that",
         ),
     ];
