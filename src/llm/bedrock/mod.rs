@@ -201,7 +201,7 @@ fn signer(section: &str, _: &Variables, _: &str) -> Result<Arc<dyn Sign>, Connec
 }
 
 fn cannot_sign(section: &str, reason: &'static str) -> ConnectError {
-    ConnectError::Extra { section: section.to_owned(), key: "auth".to_owned(), reason }
+    ConnectError::Extra { section: section.to_owned(), key: "auth".to_owned(), reason: reason.into() }
 }
 
 /// What reads the bytes of an answer.
