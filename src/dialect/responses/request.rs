@@ -244,7 +244,8 @@ fn asked(
         (false, true, then) => {
             let told =
                 |(call, Content { text: content, files })| ClientResult { call, content, files, is_error: false };
-            let (results, of) = call_ids::answered(outputs.into_iter().map(told).collect()).map_err(refused)?;
+            let outputs = outputs.into_iter().map(told).collect();
+            let (results, of) = call_ids::answered(outputs, None).map_err(refused)?;
             let conversation = if is_told { ConversationRef::Id(Some(of)) } else { conversation };
             let first = question(Ask::Results(results, None));
             let what = match then {
