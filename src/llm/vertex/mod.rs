@@ -180,7 +180,7 @@ struct Vertex {
 impl Vertex {
     /// The provider of one model.
     fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
-        let Setup { section, origin, net } = setup;
+        let Setup { section, origin, net, .. } = setup;
         let file = if has_token(common) { None } else { own.read_file(section)? };
         let project = match own.project.trim() {
             "" => file.as_ref().and_then(CredentialFile::project).unwrap_or_default(),
