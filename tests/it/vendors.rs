@@ -82,7 +82,10 @@ fn nothing_but_its_folder_and_its_line_names_a_vendor() {
         for vendor in Vendor::ALL {
             let may_name = |of: &Vendor| *of == vendor || served_by(*of).contains(&vendor);
             let folders = Vendor::ALL.into_iter().filter(may_name).map(|of| format!("src/llm/{}/", of.name()));
-            if source.path == TABLE || source.path == MODELS || folders.into_iter().any(|folder| source.path.starts_with(&folder)) {
+            if source.path == TABLE
+                || source.path == MODELS
+                || folders.into_iter().any(|folder| source.path.starts_with(&folder))
+            {
                 continue;
             }
             let mut names = names(vendor).to_vec();

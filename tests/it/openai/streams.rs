@@ -101,7 +101,10 @@ async fn a_preview_is_told_in_words() {
     let id = list["items"][0]["approval_id"].as_str().unwrap();
     let here = s.app.url("");
     let page = format!("on this server's page, {here}/#/waiting, or at {here}/v1/agent/previews/{id}/decision.");
-    assert!(text.contains(&format!("\n\nA change is ready and not saved yet: accept or reject it {page}\n\n")), "{text}");
+    assert!(
+        text.contains(&format!("\n\nA change is ready and not saved yet: accept or reject it {page}\n\n")),
+        "{text}"
+    );
 }
 
 #[tokio::test]

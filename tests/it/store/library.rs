@@ -2,7 +2,7 @@
 //! feedback on answers.
 
 use switchboard::agent::ports::conversations::{ExportAt, ExportItem, Listed, Page, PageError};
-use switchboard::agent::ports::files::{KeptFile, NewFileRow, Which};
+use switchboard::agent::ports::files::{KeptFile, NewFileRow, Terms, Which};
 use switchboard::agent::ports::places::Changes;
 use switchboard::agent::ports::search::{Found, Hit, Piece};
 use switchboard::agent::ports::usage::Of;
@@ -342,7 +342,10 @@ pub async fn what_was_used_is_told_by_month_and_conversation(database: &impl Dat
 async fn keep(store: &dyn Store, room: &Room, sha256: [u8; 32]) -> FileRef {
     let file = FileRef { id: FileId::fresh(), kind: FileKind::Png, name: "a.png".into(), bytes: 9, side: 1 };
     store.announce_file(file.id).await.unwrap();
-    let kept = store.keep_file(&room.owner, NewFileRow { file: &file, sha256, most: (0, 0) }).await.unwrap();
+    let kept = store
+        .keep_file(&room.owner, NewFileRow { file: &file, sha256, terms: Terms::default(), most: (0, 0) })
+        .await
+        .unwrap();
     assert!(matches!(kept, KeptFile::New(_)), "{kept:?}");
     file
 }
