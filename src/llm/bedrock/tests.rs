@@ -299,7 +299,7 @@ impl Asked {
             client: self.client.to_owned(),
             context: "Screen.".to_owned(),
         };
-        let takes = FACTS.sight.takes(self.model, &[]);
+        let takes = (FACTS.sight)(self.model).takes(self.model, &[]);
         let request = ChatRequest {
             system: &system,
             messages: &self.messages,
