@@ -154,7 +154,7 @@ mod removed {
         let (rows, files) = opened(folder.path()).await;
         let room = Room::at("acme/ada/c1");
         let content = stream::iter([Ok(Bytes::from_static(b"one"))]).boxed();
-        let incoming = Incoming { name: Some("a.txt"), media_type: None, content };
+        let incoming = Incoming { name: Some("a.txt"), media_type: None, terms: None, content };
         let file = files.keep(&room.owner, incoming).await.unwrap().file;
         let ask = Ask::Message { text: "Look".into(), note: None, files: vec![file.clone()] };
         let (run, _) = room.ask(&*rows, &ask, None).await.unwrap();

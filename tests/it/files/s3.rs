@@ -168,7 +168,7 @@ async fn bytes_that_could_not_be_removed_are_removed_later() {
     let files = FileStore::open(&config, &url, rows.clone(), Memory::new(0)).unwrap().unwrap();
     let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
     let content = stream::iter([Ok(Bytes::from_static(b"one"))]).boxed();
-    let incoming = Incoming { name: Some("a.txt"), media_type: None, content };
+    let incoming = Incoming { name: Some("a.txt"), media_type: None, terms: None, content };
     let id = files.keep(&owner, incoming).await.unwrap().file.id;
 
     s3.be(Mood::Denying);
