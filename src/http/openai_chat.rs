@@ -14,8 +14,7 @@ use utoipa_axum::routes;
 use super::auth::Authenticated;
 use super::problem::{Problem, VERSION_OF_MESSAGES};
 use super::{Services, client_files};
-use crate::agent::offer::profile::Profile;
-use crate::chat::caller::Caller;
+use crate::agent::ports::llm::Takes;
 use crate::dialect::messages;
 use crate::dialect::openai_chat::{ModelBody, ModelListBody, no_such_model};
 
@@ -65,7 +64,9 @@ pub(super) async fn list(
         true => {
             let mut models = Vec::with_capacity(profiles.len());
             for profile in &profiles {
-                models.push(model_of_messages(&services, &caller, profile).await);
+                let (takes, _) = services.runs.takes(&caller.owner, profile).await;
+                let gives = gives(&takes, (profile.models.effort, profile.shows_thinking));
+                models.push(messages::ModelBody::new(&profile.context_type, profile.face.title.as_deref(), gives));
             }
             ModelsOfClient::Messages(messages::ModelListBody::new(models))
         }
@@ -80,16 +81,10 @@ pub(super) async fn list(
     .into_response()
 }
 
-/// A profile as clients of Messages know models.
-async fn model_of_messages<'a>(services: &Services, caller: &Caller, profile: &'a Profile) -> messages::ModelBody<'a> {
-    let (takes, _) = services.runs.takes(&caller.owner, profile).await;
-    let gives = messages::Gives {
-        image: !takes.images.is_empty(),
-        pdf: takes.pdf,
-        effort: profile.models.effort,
-        thinking: profile.shows_thinking,
-    };
-    messages::ModelBody::new(&profile.context_type, profile.face.title.as_deref(), gives)
+/// What a profile gives to clients of Messages: by what its model takes, and whether a request may say how much it thinks, and its
+/// thoughts are shown.
+fn gives(takes: &Takes, (effort, thinking): (bool, bool)) -> messages::Gives {
+    messages::Gives { image: !takes.images.is_empty(), pdf: takes.pdf, effort, thinking }
 }
 
 /// 200 with one of them; 404 for one that is not there, or not for the caller.
@@ -121,7 +116,11 @@ pub(super) async fn get(
     let profile = found.ok_or_else(|| no_such_model(&model))?;
     let face = &profile.face;
     let model = match headers.contains_key(VERSION_OF_MESSAGES) {
-        true => ModelOfClient::Messages(model_of_messages(&services, &caller, profile).await),
+        true => {
+            let (takes, _) = services.runs.takes(&caller.owner, profile).await;
+            let gives = gives(&takes, (profile.models.effort, profile.shows_thinking));
+            ModelOfClient::Messages(messages::ModelBody::new(&profile.context_type, face.title.as_deref(), gives))
+        }
         false => {
             let description = face.description.as_deref();
             ModelOfClient::OpenAi(ModelBody::new(&profile.context_type, face.title.as_deref(), description))

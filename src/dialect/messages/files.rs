@@ -48,9 +48,12 @@ impl FileBody {
 pub struct FileListBody {
     data: Vec<FileBody>,
     has_more: bool,
+    #[schema(required = true)]
     first_id: Option<String>,
+    #[schema(required = true)]
     last_id: Option<String>,
     /// `page` of the next part; null where this is the last one.
+    #[schema(required = true)]
     next_page: Option<String>,
 }
 
