@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_region_is_named_or_of_the_variables() {
-        let rows: [(&str, &[(&str, &str)], &str); 4] = [
+        type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+        let rows: [Row; 4] = [
             ("eu-west-1", &[("AWS_REGION", "eu-central-1")], "eu-west-1"),
             ("", &[("AWS_REGION", "eu-central-1"), ("AWS_DEFAULT_REGION", "us-west-2")], "eu-central-1"),
             ("", &[("AWS_DEFAULT_REGION", "us-west-2")], "us-west-2"),

@@ -108,7 +108,8 @@ fn files_of_credentials_are_found_where_their_users_keep_them() {
     let home = folder.path().join("home").display().to_string();
     let key = folder.path().join("key.json").display().to_string();
     let named = [&VERTEX[..], &[("LLM__VERTEX__CREDENTIALS", "own.json")]].concat();
-    let rows: [(&[(&str, &str)], Option<&str>, &str); 3] = [
+    type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, &'a str);
+    let rows: [Row<'_>; 3] = [
         (&VERTEX, None, "is of the type \"gdch_service_account\""),
         (&VERTEX, Some(&key), "key.json lacks \"client_email\""),
         (&named, Some(&key), "own.json cannot be read"),

@@ -208,7 +208,7 @@ mod removed {
         let (long, over) = (keep("long", Some(90_000_000)).await, keep("over", Some(-5000)).await);
         assert_eq!(long.expires_ms, Some(long.created_ms + 90_000_000));
         let ids = [long.file.id, over.file.id];
-        assert_eq!(rows.files(&owner, Which::These(&ids)).await.unwrap(), [long.clone()]);
+        assert_eq!(rows.files(&owner, Which::These(&ids)).await.unwrap(), std::slice::from_ref(&long));
         assert_eq!(files.read(&owner, over.file.id).await.unwrap(), None);
         let place = folder.path().join("files");
         assert_eq!(files_below(&place), 2);

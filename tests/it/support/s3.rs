@@ -40,12 +40,15 @@ pub struct S3 {
     serving: JoinHandle<()>,
 }
 
+/// Parts by their numbers.
+type Parts = BTreeMap<u32, Bytes>;
+
 struct Shared {
     mood: Mutex<Mood>,
     /// By their paths, with the bucket.
     objects: Mutex<BTreeMap<String, Bytes>>,
     /// Those that have not ended, by their ids: the path, and the parts.
-    uploads: Mutex<BTreeMap<String, (String, BTreeMap<u32, Bytes>)>>,
+    uploads: Mutex<BTreeMap<String, (String, Parts)>>,
     seen: Mutex<Vec<String>>,
     unsigned: Mutex<Vec<String>>,
 }

@@ -92,7 +92,8 @@ fn encoded_again(path: &str) -> String {
 #[test]
 fn amazons_own_examples_are_signed_as_they_are() {
     let empty = hex(digest(&SHA256, b"").as_ref());
-    let rows: [(&str, &str, &[(&str, &str)], &str, &str); 4] = [
+    type Row = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str, &'static str);
+    let rows: [Row; 4] = [
         (
             "GET",
             "/test.txt",
