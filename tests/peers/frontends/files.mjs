@@ -44,8 +44,12 @@ const hands = (page) => ({
   chips: () => page.locator(".attachment").evaluateAll((chips) => chips.map((chip) => `${chip.querySelector(".attachment-name").textContent}: ${chip.dataset.state}`)),
   /** Waits for so many pictures in the thread; the files there, by their buttons. */
   shown: async (pictures) => {
-    await page.waitForFunction((count) => [...document.querySelectorAll("sb-picture img")].filter((image) => image.naturalWidth === 1).length === count, pictures);
-    return page.locator(".files button").evaluateAll((buttons) => buttons.map((button) => button.getAttribute("aria-label") ?? button.textContent));
+    const there = await page.waitForFunction((count) => {
+      const buttons = [...document.querySelectorAll(".files button")];
+      const drawn = [...document.querySelectorAll("sb-picture img")].filter((image) => image.naturalWidth === 1);
+      return drawn.length === count && buttons.length >= count && buttons.map((button) => button.getAttribute("aria-label") ?? button.textContent);
+    }, pictures);
+    return there.jsonValue();
   },
   focused: () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.id),
 });
