@@ -246,13 +246,14 @@ fn client(
     let progress = meta.progress.and_then(Id::read);
     let legacy = Client { era: Era::Legacy, elicits: false, tasks: false, progress: progress.clone() };
     let version = one(headers, "mcp-protocol-version").map_err(modern)?;
-    if method == "initialize" {
+    let said = meta.version();
+    // The newest revision has none: who speaks that is told so.
+    if method == "initialize" && said.is_none() {
         return match one(headers, "mcp-method").map_err(modern)? {
             Some(header) if header != method => Err(modern(differs("Mcp-Method", header, method))),
             Some(_) | None => Ok(legacy),
         };
     }
-    let said = meta.version();
     let is_modern = said.is_some() || method == "server/discover" || version.is_some_and(|version| version >= NEWEST);
     if !is_modern {
         return match version {

@@ -274,7 +274,7 @@ async fn carried_out(services: Services, caller: Caller, heard: Heard) -> Result
 fn asks((services, caller): Asker<'_>, only: Option<&str>, request: &Request<'_>) -> Result<Asks, RpcError> {
     let (id, client) = (&request.id, &request.client);
     Ok(match (request.method.as_str(), client.era) {
-        ("initialize", _) => Asks::Name(mcp::result(id, &InitializeBody::to(&version_of(request)?))),
+        ("initialize", Era::Legacy) => Asks::Name(mcp::result(id, &InitializeBody::to(&version_of(request)?))),
         ("ping", Era::Legacy) => Asks::Known(mcp::result(id, &mcp::complete(Era::Legacy))),
         ("server/discover", Era::Modern) => Asks::Known(mcp::result(id, &DiscoverBody::default())),
         ("tools/list", era) => {

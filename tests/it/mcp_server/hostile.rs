@@ -126,6 +126,13 @@ async fn headers_and_body_say_the_same_or_nothing_is_done() {
             "no such method",
         ),
         (
+            request("initialize", json!({"protocolVersion": "2025-11-25"}), forms()),
+            vec![version, ("mcp-method", "initialize")],
+            404,
+            -32601,
+            "a method that this revision has no more",
+        ),
+        (
             request("tools/list", json!({"cursor": "x"}), forms()),
             vec![version, of_list],
             200,
