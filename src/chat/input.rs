@@ -66,8 +66,8 @@ pub enum Ask<F = FileRef> {
     },
     /// The last user message, or the one that is named as parent, again.
     Again,
-    /// The results of the calls that the newest run left to its client, and what the user says besides.
-    Results(Vec<ClientResult<F>>, Option<Said<F>>),
+    /// The results of the calls that the newest run left to its client.
+    Results(Vec<ClientResult<F>>),
 }
 
 impl<F> Ask<F> {
@@ -83,28 +83,15 @@ impl<F> Ask<F> {
                 Ask::Message { text, note, files: files.into_iter().map(with).collect() }
             }
             Self::Again => Ask::Again,
-            Self::Results(results, said) => {
-                let said = said.map(|Said { text, files }| {
-                    let files = files.into_iter().map(&mut *with).collect();
-                    Said { text, files }
-                });
+            Self::Results(results) => {
                 let result = |ClientResult { call, content, files, is_error }| {
                     let files = files.into_iter().map(&mut *with).collect();
                     ClientResult { call, content, files, is_error }
                 };
-                Ask::Results(results.into_iter().map(result).collect(), said)
+                Ask::Results(results.into_iter().map(result).collect())
             }
         }
     }
-}
-
-/// What a user says beside results: not empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said<F = FileRef> {
-    /// The words; blank only beside files.
-    pub text: String,
-    /// Files that belong to them.
-    pub files: Vec<F>,
 }
 
 /// A client's result of a call that was left to it.

@@ -30,7 +30,7 @@ pub(super) async fn kept(
         told.len() - 1
     };
     let earlier: Vec<ClientMessage<usize>> = earlier.into_iter().map(|message| message.with_files(&mut note)).collect();
-    let is_results = matches!(ask, Ask::Results(..));
+    let is_results = matches!(ask, Ask::Results(_));
     let ask: Ask<usize> = ask.with_files(&mut |file| {
         new.push(file);
         new.len() - 1

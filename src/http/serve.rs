@@ -292,7 +292,7 @@ async fn placed(
     let held = pending.held();
     match &question.ask {
         // Results belong to the newest run, whose client cannot go on without them.
-        Ask::Results(..) => reply.waits_besides(&held),
+        Ask::Results(_) => reply.waits_besides(&held),
         Ask::Message { .. } | Ask::Again if !pending.is_again && !held.is_empty() => {
             return Err(ChainError::from(Cause::Waiting(held)).into());
         }

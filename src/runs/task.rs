@@ -313,7 +313,7 @@ mod tests {
             (ask(Ask::message("hello")), true, "a message"),
             (ask(Ask::Again), true, "the same again"),
             (OwnedQuestion::Continue(RunId::fresh()), true, "a run that goes on"),
-            (ask(Ask::Results(Vec::new(), None)), true, "results, which no person sends"),
+            (ask(Ask::Results(Vec::new())), true, "results, which no person sends"),
             (
                 OwnedQuestion::Decided { approval: ApprovalId::fresh(), decision },
                 false,

@@ -262,8 +262,9 @@ pub struct RunStart {
     pub past: Past,
     /// The message that was committed.
     pub message: UserMessage,
-    /// Calls of an earlier run that were left to the client, and what it says came of them.
-    pub answered: Option<Answered>,
+    /// Calls of an earlier run that were left to the client, again, and what it says came of them: committed behind the
+    /// message, each with an entry in the trail.
+    pub answered: Option<(AssistantMessage, Vec<ToolResult>)>,
     /// A call that its user has decided.
     pub decided: Option<DecidedCall>,
     /// The screen state: the request's own, else that of the run which it goes on with.
@@ -280,17 +281,6 @@ pub struct RunStart {
     pub is_refocused: bool,
     /// The use of the runs before it that its message began too.
     pub used: Used,
-}
-
-/// Calls of an earlier run that were left to the client, and what it says came of them: committed behind the message.
-#[derive(Debug, Clone)]
-pub struct Answered {
-    /// The calls, again.
-    pub calls: AssistantMessage,
-    /// What came of them, each with an entry in the trail.
-    pub results: Vec<ToolResult>,
-    /// What the user says besides, which the model reads behind them.
-    pub said: Option<UserMessage>,
 }
 
 impl RunStart {

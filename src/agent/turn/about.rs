@@ -42,7 +42,7 @@ impl About {
         let asked = tokens_of_text(&start.message.model_text()) + files;
         let usage = profile.context.map(|budget| usage(budget, &start.past, asked));
         let mut mentions = profile.recap.clone().map(Mentions::of_kinds);
-        let answered = start.answered.iter().flat_map(|answered| &answered.results);
+        let answered = start.answered.iter().flat_map(|(_, results)| results);
         for result in answered.filter(|result| result.fate == CallFate::Done) {
             if let (Some(mentions), Some(value)) = (&mut mentions, read(&result.content)) {
                 mentions.note(&value);

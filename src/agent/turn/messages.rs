@@ -1,7 +1,7 @@
 //! The messages of a run: those before it, and those that it adds.
 
 use super::fold::CallIds;
-use crate::agent::ports::store::{Answered, RunStart};
+use crate::agent::ports::store::RunStart;
 use crate::agent::ports::summaries::{Extent, KeptSummary, Past};
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, UserMessage};
 use crate::chat::tool::ToolResult;
@@ -29,9 +29,8 @@ impl Messages {
         let mut all = read(past);
         let own = all.len();
         all.push(Message::User(message));
-        if let Some(Answered { calls, results, said }) = answered {
+        if let Some((calls, results)) = answered {
             all.extend([Message::Assistant(calls), Message::ToolResults(results)]);
-            all.extend(said.map(Message::User));
         }
         let committed = all.len();
         Self { all, own, committed }

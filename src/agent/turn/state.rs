@@ -121,9 +121,8 @@ pub(super) enum Open {
 impl Transcript {
     pub(super) fn new(run: RunId, start: RunStart, profile: &Profile) -> Self {
         let ledger = Ledger::after(start.used);
-        // Its trail has the message, each call that the client has answered, and what was said besides.
-        let answered = start.answered.as_ref();
-        let answered = answered.map_or(0, |answered| answered.results.len() + usize::from(answered.said.is_some()));
+        // Its trail has the message, and each call that the client has answered.
+        let answered = start.answered.as_ref().map_or(0, |(_, results)| results.len());
         let moves = Moves::new(start.place.clone());
         let about = About::new(&start, profile);
         let names = Names::default();

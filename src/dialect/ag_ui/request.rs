@@ -258,7 +258,7 @@ fn newest(
         let field = "the results of tools in messages together";
         return Err(DecodeError::TooLarge { field, max_bytes: limits.max_context_bytes });
     }
-    Ok(Some((Ask::Results(results, None), None)))
+    Ok(Some((Ask::Results(results), None)))
 }
 
 /// Whether the id is one that we gave to a result, in a run or a snapshot: the server has sent it itself.

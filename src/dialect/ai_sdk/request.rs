@@ -283,7 +283,7 @@ fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Op
     }
     let News { left, decisions, results } = news(raw, limits.max_context_bytes).map_err(|reason| (None, reason))?;
     if decisions.is_empty() && !results.is_empty() {
-        return Ok(What::Answer { ask: Ask::Results(results, None), from: BranchPoint::Newest });
+        return Ok(What::Answer { ask: Ask::Results(results), from: BranchPoint::Newest });
     }
     let decisions: Vec<Deciding> = left.into_iter().chain(decisions).collect();
     match decisions.len() {

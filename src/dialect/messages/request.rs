@@ -12,7 +12,7 @@ use super::tools;
 use crate::bounded::json::{parse, parse_bytes};
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::ids::ConversationId;
-use crate::chat::input::{RunOptions, Said, Screen};
+use crate::chat::input::{RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::Question;
@@ -220,24 +220,27 @@ fn asked(
     limits: &Limits,
     mut earlier: Vec<ClientMessage>,
     mut texts: Vec<Content>,
-    sent: Vec<ClientResult>,
+    mut sent: Vec<ClientResult>,
 ) -> Result<(Ask, Vec<ClientMessage>, Option<ConversationId>), DecodeError> {
     texts.iter().try_for_each(|said| fits("messages", &said.text, limits.max_message_bytes))?;
-    if sent.is_empty() {
+    let Some(last) = sent.last_mut() else {
         // Without words there were results that nobody waits for.
         let Content { text, files } = texts.pop().unwrap_or_else(go_on);
         earlier.extend(texts.into_iter().filter_map(Content::of_user));
         let ask = Ask::Message { text, note: None, files };
         return Ok((ask, bounded(earlier, limits.max_history_bytes), None));
+    };
+    // What stands beside results is read with the last of them: one turn of the model's answers both.
+    for Content { text, files } in texts {
+        last.files.extend(files);
+        if !last.content.is_empty() && !text.is_empty() {
+            last.content.push_str("\n\n");
+        }
+        last.content.push_str(&text);
     }
     sent.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
     let (results, conversation) = call_ids::answered(sent, None).map_err(refused)?;
-    // One turn of the model's answers all of it.
-    let said = (!texts.is_empty()).then(|| {
-        let Content { text, files } = Content::of_all(texts);
-        Said { text, files }
-    });
-    Ok((Ask::Results(results, said), Vec::new(), Some(conversation)))
+    Ok((Ask::Results(results), Vec::new(), Some(conversation)))
 }
 
 /// The client's own instructions; what is none is noted in `errors`.

@@ -200,7 +200,7 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
             let results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
             results.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
             let (results, conversation) = call_ids::answered(results, key.clone()).map_err(refuse)?;
-            (Ask::Results(results, None), Some(conversation))
+            (Ask::Results(results), Some(conversation))
         }
     };
     let is_keyed = key.is_some();

@@ -245,10 +245,10 @@ fn results_find_the_conversation_that_has_their_calls() {
     };
     let both = history(&[tool("call_c_a_1", "sun"), tool("call_c_b", "rain")]);
     let read = decode(&both, Key::None).unwrap();
-    assert_eq!(read.input.ask, Ask::Results(vec![result("a_1", "sun"), result("b", "rain")], None));
+    assert_eq!(read.input.ask, Ask::Results(vec![result("a_1", "sun"), result("b", "rain")]));
     assert_eq!((read.input.conversation, read.input.earlier), (Some(conversation("c")), vec![]));
     let keyed = decode(&history(&[tool("a_1", "sun")]), Key::Conversation(conversation("k"))).unwrap();
-    assert_eq!(keyed.input.ask, Ask::Results(vec![result("a_1", "sun")], None));
+    assert_eq!(keyed.input.ask, Ask::Results(vec![result("a_1", "sun")]));
     assert_eq!((keyed.input.conversation, keyed.input.unlisted), (Some(conversation("k")), false));
 
     let refused = [

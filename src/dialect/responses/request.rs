@@ -247,7 +247,7 @@ fn asked(
             let outputs = outputs.into_iter().map(told).collect();
             let (results, of) = call_ids::answered(outputs, None).map_err(refused)?;
             let conversation = if is_told { ConversationRef::Id(Some(of)) } else { conversation };
-            let first = question(Ask::Results(results, None));
+            let first = question(Ask::Results(results));
             let what = match then {
                 None => What::Answer(first),
                 Some(then) => What::Both(Box::new(first), Box::new(then)),

@@ -572,11 +572,11 @@ fn results_find_their_conversation_and_may_come_with_a_message() {
     let answer =
         |id: &str| ClientResult { call: id.to_owned(), content: "sun".to_owned(), files: Vec::new(), is_error: false };
     let What::Answer(question) = read.what else { panic!("another task") };
-    assert_eq!(question.ask, Ask::Results(vec![answer("1"), answer("2")], None));
+    assert_eq!(question.ask, Ask::Results(vec![answer("1"), answer("2")]));
     assert_eq!(read.conversation, ConversationRef::Id(Some(ConversationId::parse("c").unwrap())));
     let both = json!({"model": "m", "input": [result("call_c_1"), {"role": "user", "content": "And?"}]});
     let What::Both(first, then) = asked(&both).unwrap().what else { panic!("another task") };
-    assert_eq!((first.ask, then.ask), (Ask::Results(vec![answer("1")], None), Ask::message("And?")));
+    assert_eq!((first.ask, then.ask), (Ask::Results(vec![answer("1")]), Ask::message("And?")));
     for two in [["call_c_1", "call_c_1"], ["call_c_1", "call_d_1"]] {
         assert_eq!(fields(&json!({"model": "m", "input": two.map(result)})), ["input"], "{two:?}");
     }

@@ -44,7 +44,7 @@ async fn what_was_said_before_is_there_when_the_client_tells_its_results_or_want
     let first = RunInput { earlier, unlisted: true, ..input(Ask::message("Where?"), &[tool("locate")]) };
     let events = d.ask(first).await.unwrap();
     assert_eq!(told(&events).last().unwrap(), "awaiting client: t1");
-    let results = || input(Ask::Results(vec![result("t1", "48")], None), &[]);
+    let results = || input(Ask::Results(vec![result("t1", "48")]), &[]);
     assert_eq!(told(&d.ask(results()).await.unwrap()), ["failed: provider_rejected"]);
     for (ask, reason) in [(results(), "the results"), (input(Ask::Again, &[]), "another answer")] {
         assert_eq!(told(&d.ask(ask).await.unwrap()), ["end"]);

@@ -25,7 +25,7 @@ async fn left(turns: impl IntoIterator<Item = Vec<switchboard::chat::stream::Str
 async fn the_model_goes_on_with_what_the_client_says() {
     let d = left([says("At 48 north.")]).await;
     let results = vec![result("t2", "done"), result("t1", r#"{"lat": 48.40}"#)];
-    let events = d.ask(input(Ask::Results(results, None), &[tool("locate")])).await.unwrap();
+    let events = d.ask(input(Ask::Results(results), &[tool("locate")])).await.unwrap();
     assert_eq!(told(&events), ["end"], "no event is of the calls");
     assert_eq!(events[0], AgentEvent::TurnStarted { turn: 0 });
     let expected = [r#"{"told_by":"client","result":{"lat": 48.40}}"#, r#"{"told_by":"client","result":"done"}"#];
@@ -42,11 +42,11 @@ async fn the_model_goes_on_with_what_the_client_says() {
 async fn the_model_may_ask_the_client_again() {
     let d = left([calls(&[("t1", "locate", json!({"city": "Bonn"}))]), says("There.")]).await;
     let both = vec![result("t1", "1"), result("t2", "2")];
-    let events = d.ask(input(Ask::Results(both, None), &[tool("locate")])).await.unwrap();
+    let events = d.ask(input(Ask::Results(both), &[tool("locate")])).await.unwrap();
     let Some(AgentEvent::AwaitingClient { calls, .. }) = events.last() else { panic!("{events:#?}") };
     let id = calls[0].id.as_str();
     assert_ne!(id, "t1", "the conversation has had that one");
-    let events = d.ask(input(Ask::Results(vec![result(id, "3")], None), &[])).await.unwrap();
+    let events = d.ask(input(Ask::Results(vec![result(id, "3")]), &[])).await.unwrap();
     assert_eq!(told(&events), ["end"]);
     assert_eq!(d.last_results(), [r#"{"told_by":"client","result":3}"#]);
 }
@@ -59,10 +59,10 @@ async fn what_nobody_asked_for_is_refused_and_stores_nothing() {
         (vec![result("t9", "1")], "no such call"),
         (vec![result("t1", "1"), result("t1", "2")], "one twice"),
     ] {
-        let refused = d.ask(input(Ask::Results(results, None), &[])).await;
+        let refused = d.ask(input(Ask::Results(results), &[])).await;
         assert!(matches!(refused, Err(StartError::Begin(BeginError::NoSuchCall))), "{reason}: {refused:?}");
     }
-    let both = || input(Ask::Results(vec![result("t1", "1"), result("t2", "2")], None), &[]);
+    let both = || input(Ask::Results(vec![result("t1", "1"), result("t2", "2")]), &[]);
     assert_eq!(told(&d.ask(both()).await.unwrap()), ["end"]);
     let again = d.ask(both()).await;
     assert!(matches!(again, Err(StartError::Begin(BeginError::NoSuchCall))), "{again:?}");
@@ -81,7 +81,7 @@ async fn a_message_in_their_place_leaves_the_calls_without_results() {
 #[tokio::test]
 async fn what_was_said_is_answered_again_with_what_the_client_said() {
     let d = left([vec![], says("At 48 north."), says("48."), says("Forty-eight.")]).await;
-    let both = || input(Ask::Results(vec![result("t1", "48"), result("t2", "ok")], None), &[]);
+    let both = || input(Ask::Results(vec![result("t1", "48"), result("t2", "ok")]), &[]);
     let expected = [r#"{"told_by":"client","result":48}"#, r#"{"told_by":"client","result":"ok"}"#];
     assert_eq!(told(&d.ask(both()).await.unwrap()), ["failed: provider_rejected"]);
     assert_eq!(told(&d.ask(both()).await.unwrap()), ["end"], "the client sends them again");

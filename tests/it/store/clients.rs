@@ -4,13 +4,11 @@ use switchboard::agent::ports::chats::Chats;
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::conversations::{Listed, Page};
 use switchboard::agent::ports::leases::Old;
-use switchboard::agent::ports::store::{
-    Answered, BeginError, CLIENT_RESULTS, Commit, NewRun, Question, RunEnd, RunStart,
-};
+use switchboard::agent::ports::store::{BeginError, CLIENT_RESULTS, Commit, NewRun, Question, RunEnd, RunStart};
 use switchboard::agent::ports::summaries::HistoryBound;
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::{MessageId, RunId, ToolCallId};
-use switchboard::chat::input::{Ask, ClientMessage, ClientResult, Parent, Said};
+use switchboard::chat::input::{Ask, ClientMessage, ClientResult, Parent};
 use switchboard::chat::message::{Author, Message, UserMessage};
 use switchboard::chat::run::RunState;
 use switchboard::chat::tool::{ToolCall, ToolInput};
@@ -44,7 +42,7 @@ fn results(of: &[ToolCall]) -> Ask {
         files: Vec::new(),
         is_error: false,
     };
-    Ask::Results(of.iter().map(result).collect(), None)
+    Ask::Results(of.iter().map(result).collect())
 }
 
 async fn told(store: &dyn Store, room: &Room, ask: &Ask) -> Result<(RunId, RunStart), BeginError> {
@@ -64,8 +62,7 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     let (run, start) = told(&*store, &room, &results(&left)).await.unwrap();
     assert_eq!(start.message, UserMessage::by(Author::ClientResults, CLIENT_RESULTS));
     assert_eq!(start.past.history.len(), 3, "the calls with what stood for their results come before");
-    let Answered { calls: message, results: told, said: besides } = start.answered.unwrap();
-    assert_eq!(besides, None);
+    let (message, told) = start.answered.unwrap();
     let again: Vec<ToolCall> = message.calls().cloned().collect();
     let of = |calls: &[ToolCall]| calls.iter().map(|c| (c.name.clone(), c.input.clone())).collect::<Vec<_>>();
     assert_eq!(of(&again), of(&left));
@@ -92,33 +89,6 @@ pub async fn results_of_a_client_stand_behind_the_calls_again(database: &impl Da
     assert_eq!(of_run.map(|item| item.kind.as_str()).collect::<Vec<_>>(), ["user_message", "tool_call", "tool_call"]);
 }
 
-pub async fn words_beside_results_stand_behind_them_as_the_users_own(database: &impl Database) {
-    let store = database.open(ManualClock::new()).await;
-    let room = Room::at("acme/ann/c1");
-    let (_, left) = asked(&*store, &room).await;
-    let Ask::Results(results, _) = results(&left) else { unreachable!() };
-    let ask = Ask::Results(results, Some(Said { text: "And tomorrow?".to_owned(), files: Vec::new() }));
-    let (run, start) = told(&*store, &room, &ask).await.unwrap();
-    let words = UserMessage::new("And tomorrow?");
-    assert_eq!(start.answered.unwrap().said.as_ref(), Some(&words));
-    store.finish_run(run, Commit { first_entry: 4, ..said(4, &[]) }, ended(RunState::Failed)).await.unwrap();
-    let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
-    assert_eq!(start.answered.unwrap().said.as_ref(), Some(&words), "they are there when it is answered again");
-    append(&*store, again, 4, &[answer("Rain.")]).await.unwrap();
-    store.finish_run(again, Commit { first_entry: 4, ..said(5, &[]) }, ended(RunState::Completed)).await.unwrap();
-    let (_, start) = room.say(&*store, "Thanks").await;
-    let [.., answers, besides, last] = &start.past.history[..] else { panic!("{start:#?}") };
-    assert!(matches!(answers, Message::ToolResults(_)), "{start:#?}");
-    assert_same(&[besides, last], &[&Message::User(words), &answer("Rain.")]);
-    let view = seen(&*store, &room.owner, &room.conversation).await.unwrap();
-    let seen: Vec<_> = view.messages.iter().map(|message| message.text.as_str()).collect();
-    assert_eq!(seen, ["Where am I?", "I look \u{2028} it up", "", "And tomorrow?", "Rain.", "Thanks"]);
-    let trail = store.trail(&room.owner, &room.conversation, Page { limit: 100, cursor: None }).await.unwrap().unwrap();
-    let of_run = trail.items.iter().filter(|item| item.run == Some(again));
-    let kinds: Vec<&str> = of_run.map(|item| item.kind.as_str()).collect();
-    assert_eq!(kinds, ["user_message", "tool_call", "tool_call", "user_message"]);
-}
-
 pub async fn results_are_taken_once_and_only_of_the_newest_run(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     let room = Room::at("acme/ann/c1");
@@ -134,7 +104,7 @@ pub async fn results_are_taken_once_and_only_of_the_newest_run(database: &impl D
         assert_eq!(seen(&*store, &stranger.owner, &stranger.conversation).await, None, "and nothing began");
     }
     let (run, start) = told(&*store, &room, &results(&left[..1])).await.unwrap();
-    assert!(start.answered.unwrap().results[1].fate.is_error(), "one that is missing is told to have none");
+    assert!(start.answered.unwrap().1[1].fate.is_error(), "one that is missing is told to have none");
     for of in [&left[..], &left[..1]] {
         let again = told(&*store, &room, &results(of)).await;
         assert!(matches!(again, Err(BeginError::Busy { running }) if running == run), "while it runs: {again:?}");
@@ -163,7 +133,7 @@ pub async fn results_may_come_again_where_their_run_did_not_end_well(database: &
     }
     let (again, start) = room.ask(&*store, &Ask::Again, None).await.unwrap();
     assert_eq!((start.message, start.past.history.len()), (UserMessage::by(Author::ClientResults, CLIENT_RESULTS), 3));
-    assert_eq!(start.answered.unwrap().results.len(), 2, "what the client said is there when it is answered again");
+    assert_eq!(start.answered.unwrap().1.len(), 2, "what the client said is there when it is answered again");
     complete(&*store, again).await;
 }
 

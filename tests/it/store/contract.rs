@@ -241,7 +241,6 @@ macro_rules! contract {
         crate::store::contract::contract!(@ $database, clients:
             results_of_a_client_stand_behind_the_calls_again
             results_are_taken_once_and_only_of_the_newest_run
-            words_beside_results_stand_behind_them_as_the_users_own
             results_may_come_again_where_their_run_did_not_end_well
             our_words_from_a_user_are_a_message_like_any_other
             what_a_client_told_of_before_begins_every_branch

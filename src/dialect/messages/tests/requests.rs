@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::chat::ids::ConversationId;
-use crate::chat::input::Said;
 use crate::chat::model::Effort;
 use crate::chat::tool::ToolChoice;
 use crate::dialect::DecodeError;
@@ -211,7 +210,7 @@ fn a_request_names_what_is_wrong_and_passes_over_what_it_does_not_know() {
 }
 
 #[test]
-fn results_find_their_conversation_and_words_beside_them_are_the_users_own() {
+fn results_find_their_conversation_and_words_beside_them_are_read_with_the_last() {
     let result = |id: &str, is_error: bool| json!({"type": "tool_result", "tool_use_id": id, "content": "sun", "is_error": is_error});
     let messages = json!([
         user(json!("Weather?")),
@@ -225,8 +224,7 @@ fn results_find_their_conversation_and_words_beside_them_are_the_users_own() {
         files: Vec::new(),
         is_error,
     };
-    let said = Said { text: "And?".to_owned(), files: Vec::new() };
-    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun", true)], Some(said));
+    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun\n\nAnd?", true)]);
     assert_eq!((read.question.ask, read.question.earlier), (expected, vec![]));
     assert_eq!(read.conversation, Some(ConversationId::parse("c").unwrap()));
 }
@@ -307,7 +305,7 @@ fn results_that_nobody_waits_for_are_told_where_the_profile_believes_them() {
                 assert_eq!(read.conversation, None, "{reason}");
                 Some(text)
             }
-            Ask::Results(..) | Ask::Again => None,
+            Ask::Results(_) | Ask::Again => None,
         });
         assert_eq!(asked, expected.map(|text| text.map(str::to_owned)), "{reason}");
     }

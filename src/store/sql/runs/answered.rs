@@ -7,11 +7,11 @@
 use super::NotBegun;
 use super::append::{insert_message, insert_trail_event};
 use super::details::left_by;
-use super::earlier::{Earlier, ResolvedQuestion, find, newest};
+use super::earlier::{Answered, Earlier, ResolvedQuestion, find, newest};
 use super::{Branch, ConversationRow, Seat};
-use crate::agent::ports::store::{Answered, BeginError, CLIENT_RESULTS};
+use crate::agent::ports::store::{BeginError, CLIENT_RESULTS};
 use crate::chat::ids::RunId;
-use crate::chat::input::{ClientResult, Said};
+use crate::chat::input::ClientResult;
 use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::trail::{TrailEntry, TrailEvent};
@@ -26,7 +26,7 @@ use crate::store::transcript;
 pub(super) async fn take_results(
     connection: &mut dyn Connection,
     conversation: &ConversationRow,
-    (results, said): (&[ClientResult], Option<&Said>),
+    results: &[ClientResult],
 ) -> Result<ResolvedQuestion, NotBegun> {
     let no_such_call = || NotBegun::Refused(BeginError::NoSuchCall);
     let newest = newest(connection, conversation).await?.ok_or_else(no_such_call)?;
@@ -38,14 +38,13 @@ pub(super) async fn take_results(
     }
     let asking = asking(connection, conversation, newest).await?.ok_or_else(no_such_call)?;
     let left = left_by(connection, conversation, asking.run_seq).await?;
-    let (calls, results) = answered(left, results)?.ok_or_else(no_such_call)?;
-    let said = said.map(|Said { text, files }| UserMessage { files: files.clone(), ..UserMessage::new(text) });
+    let answered = answered(left, results)?.ok_or_else(no_such_call)?;
     Ok(ResolvedQuestion {
         parent: Some(Branch { run_seq: asking.run_seq, seq: None }),
         message: UserMessage::by(Author::ClientResults, CLIENT_RESULTS),
         chain: Some(asking.chain()),
         continues: Some(asking.id),
-        answered: Some(Answered { calls, results, said }),
+        answered: Some(answered),
         decided: None,
         context: None,
     })
@@ -90,7 +89,7 @@ async fn asking(
     find(connection, conversation, RunId::parse(&asking).map_err(RecordError::from)?).await
 }
 
-/// Writes the client's results behind the message of the run that goes on with them, then what was said besides, and their trail.
+/// Writes the client's results behind the message of the run that goes on with them, and their trail.
 ///
 /// # Errors
 /// When one cannot be written as JSON.
@@ -98,28 +97,26 @@ pub(super) fn insert_answered(
     batch: &mut Batch,
     seat: &Seat,
     run: RunId,
-    Answered { calls, results, said }: &Answered,
+    (message, results): &Answered,
     now: i64,
 ) -> Result<(), RecordError> {
-    let turn = [Message::Assistant(calls.clone()), Message::ToolResults(results.clone())];
-    let turn = turn.into_iter().chain(said.clone().map(Message::User));
-    for (seq, message) in (1..).zip(turn) {
-        insert_message(batch, seat, seq, transcript::encode(&message)?, now);
+    let turn = [Message::Assistant(message.clone()), Message::ToolResults(results.clone())];
+    for (seq, message) in (1..).zip(&turn) {
+        insert_message(batch, seat, seq, transcript::encode(message)?, now);
     }
-    let results = calls.calls().zip(results).map(|(call, result)| TrailEvent::ToolCall {
-        turn: 0,
-        id: call.id.clone(),
-        name: call.name.clone(),
-        arguments: call.input.clone(),
-        result: result.content.clone(),
-        fate: result.fate,
-        // The client knows how long it took.
-        duration_ms: 0,
-        sent: false,
-        note: None,
-    });
-    let said = said.iter().map(|said| TrailEvent::UserMessage { text: said.text.clone(), decisions: Vec::new() });
-    for (seq, what) in (1..).zip(results.chain(said)) {
+    for (seq, (call, result)) in (1..).zip(message.calls().zip(results)) {
+        let what = TrailEvent::ToolCall {
+            turn: 0,
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.input.clone(),
+            result: result.content.clone(),
+            fate: result.fate,
+            // The client knows how long it took.
+            duration_ms: 0,
+            sent: false,
+            note: None,
+        };
         insert_trail_event(batch, &seat.conversation, run, seq, &TrailEntry { at_ms: now, run: Some(run), what })?;
     }
     Ok(())
@@ -133,9 +130,7 @@ pub(super) async fn answered_of(
 ) -> Result<Option<Answered>, Fault> {
     let rows: Vec<(String, String)> = query(
         "SELECT kind, body FROM messages
-         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4
-             AND (seq IN (0, 1, 2) OR seq = 3 AND kind = 'user' AND author IS NULL)
-         ORDER BY seq",
+         WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4 AND seq IN (0, 1, 2) ORDER BY seq",
     )
     .bind((&conversation.scope, &conversation.id, run_seq))
     .fetch_all(connection)
@@ -145,15 +140,10 @@ pub(super) async fn answered_of(
         Some(Message::User(user)) if user.author == Author::ClientResults => {}
         Some(Message::User(_) | Message::Assistant(_) | Message::ToolResults(_)) | None => return Ok(None),
     }
-    let (calls, results) = match (messages.next().transpose()?, messages.next().transpose()?) {
-        (Some(Message::Assistant(calls)), Some(Message::ToolResults(results))) if is_repetition(&calls) => {
-            (calls, results)
+    match (messages.next().transpose()?, messages.next().transpose()?) {
+        (Some(Message::Assistant(message)), Some(Message::ToolResults(results))) if is_repetition(&message) => {
+            Ok(Some((message, results)))
         }
-        (_, _) => return Ok(None),
-    };
-    let said = match messages.next().transpose()? {
-        Some(Message::User(said)) => Some(said),
-        Some(Message::Assistant(_) | Message::ToolResults(_)) | None => None,
-    };
-    Ok(Some(Answered { calls, results, said }))
+        (_, _) => Ok(None),
+    }
 }

@@ -2,15 +2,19 @@
 
 use super::NotBegun;
 use super::{Branch, ConversationRow};
-use crate::agent::ports::store::{Answered, BeginError, DecidedCall};
+use crate::agent::ports::store::{BeginError, DecidedCall};
 use crate::chat::ids::{MessageId, RunId};
-use crate::chat::message::UserMessage;
+use crate::chat::message::{AssistantMessage, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::screen::ScreenState;
+use crate::chat::tool::ToolResult;
 use crate::store::database::Connection;
 use crate::store::record::{parse_state, run_parent, run_state};
 use crate::store::record_error::RecordError;
 use crate::store::statement::query;
+
+/// The calls that were left to a client again, and what came of them.
+pub(super) type Answered = (AssistantMessage, Vec<ToolResult>);
 
 /// The question of a run, resolved.
 pub(super) struct ResolvedQuestion {

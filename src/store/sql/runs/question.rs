@@ -66,8 +66,8 @@ pub(super) async fn resolve(
             let run = run.ok_or(NotBegun::Refused(BeginError::NothingToRepeat))?;
             again(connection, conversation, run).await
         }
-        Question::Ask { ask: Ask::Results(results, said), parent: _ } => {
-            take_results(connection, conversation, (results, said.as_ref())).await
+        Question::Ask { ask: Ask::Results(results), parent: _ } => {
+            take_results(connection, conversation, results).await
         }
         Question::Continue(run) => go_on(connection, conversation, run).await,
         Question::Decided { approval, decision } => {
