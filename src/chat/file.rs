@@ -126,6 +126,7 @@ impl FileRef {
     /// counts for nothing.
     pub fn tokens(&self) -> u64 {
         match self.kind {
+            _ if !self.is_sent() => 0,
             FileKind::Png | FileKind::Jpeg | FileKind::Webp | FileKind::Gif => IMAGE_TOKENS,
             FileKind::Pdf => pdf_tokens(self.bytes),
             FileKind::Text | FileKind::Markdown | FileKind::Csv | FileKind::Json => self.bytes.div_ceil(4),
@@ -239,6 +240,7 @@ mod tests {
             (FileKind::Pdf, 250_000, 9000, "three pages"),
             (FileKind::Pdf, 20_000_000, 300_000, "as many as are read"),
             (FileKind::Csv, 9, 3, "a text"),
+            (FileKind::Csv, 300_000, 0, "too long to be sent"),
         ];
         for (kind, bytes, expected, reason) in rows {
             let file = FileRef { id: FileId::fresh(), kind, name: "a".to_owned(), bytes, side: 0 };

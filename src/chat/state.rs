@@ -128,7 +128,8 @@ pub fn tokens_of(messages: &[Message]) -> u64 {
         Message::Assistant(answer) => of_answer(answer),
         Message::ToolResults(results) => results.iter().map(|result| tokens_of_text(&result.content)).sum(),
     };
-    let files = messages.iter().rev().flat_map(|message| message.files().rev()).take(FILES_SENT);
+    let files =
+        messages.iter().rev().flat_map(|message| message.files().rev()).filter(|file| file.is_sent()).take(FILES_SENT);
     messages.iter().map(of_message).sum::<u64>() + files.map(FileRef::tokens).sum::<u64>()
 }
 

@@ -44,6 +44,8 @@ pub(super) fn tokens<'a>(parts: impl IntoIterator<Item = &'a RawValue>) -> usize
     let bytes = parts.into_iter().map(|part| {
         let counted = part.get().split_inclusive(|c| !is_base64(c)).map(|run| match run.starts_with(PDF) {
             true => 4 * usize::try_from(pdf_tokens(run.len() as u64 / 4 * 3)).unwrap_or(usize::MAX / 4),
+            // Letters that are escaped one by one are text.
+            false if run.contains("\\u") => run.len(),
             false => run.len().min(IMAGE_BYTES),
         });
         counted.sum::<usize>()

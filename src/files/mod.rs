@@ -192,8 +192,7 @@ impl FileStore {
             KeptFile::Same(record) => {
                 self.heal(&record.file, id).await.map_err(unavailable)?;
                 self.remove_quietly(id).await;
-                // The bytes are the same; it may be called otherwise here.
-                Ok(FileRecord { file: FileRef { name: file.name, ..record.file }, ..record })
+                Ok(record)
             }
             KeptFile::OverQuota(whose) => Err(FileError::OverQuota(whose)),
         }

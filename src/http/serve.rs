@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-use super::address::base;
+use super::address::for_people;
 use super::body::Taken;
 use super::branch::{self, Resolved};
 use super::problem::Problem;
@@ -123,7 +123,7 @@ pub(super) async fn carry_out(
 /// The request as its protocol reads it, and as its run needs it.
 fn read(dialect: &dyn Dialect, call: &Call, unawaited: bool) -> Result<(Asked, Request), Problem> {
     let Call { services, caller, request_id, path, uri, headers, body } = call;
-    let public_url = base(services, headers).into();
+    let public_url = for_people(services, headers);
     let asked = dialect.decode(&dialect::Request {
         path: path.as_deref(),
         query: uri.query().unwrap_or_default(),

@@ -260,6 +260,7 @@ export class Chat {
         // Somebody has to decide first, which is no end of an answer.
         isHeld ||= event.event === "approval_request";
         if (event.event === "tool_call_start" && answer.seen) announce(t("Using {0}.", toolName(event.data.name)));
+        if (event.event === "notice" && answer.seen) announce(event.data.message);
         if (event.event === "error") announce(event.data.code === "cancelled" ? t("Stopped.") : t("The answer failed: {0}", inWords(event.data.code, event.data.message)));
         if (event.event === "message_complete") announce(t("The answer is complete."));
       }

@@ -66,9 +66,15 @@ impl Turns<'_> {
     }
 }
 
-/// The newest files that messages name, each once, as far as they may be sent.
+/// The newest files that messages name, each once, as far as they may be sent. Each mention of one carries its bytes.
 fn newest(messages: &Messages) -> Vec<FileId> {
     let (mut wanted, mut left) = (Vec::new(), SENT_BYTES);
+    let mut mentions: HashMap<FileId, u64> = HashMap::new();
+    messages
+        .all()
+        .iter()
+        .flat_map(|message| message.files())
+        .for_each(|file| *mentions.entry(file.id).or_default() += 1);
     let files = messages.all().iter().rev().flat_map(|message| message.files().rev());
     for file in files {
         if wanted.len() == FILES_SENT {
@@ -77,7 +83,8 @@ fn newest(messages: &Messages) -> Vec<FileId> {
         if wanted.contains(&file.id) || !file.is_sent() {
             continue;
         }
-        if let Some(rest) = left.checked_sub(file.bytes) {
+        let all = file.bytes.saturating_mul(mentions.get(&file.id).copied().unwrap_or(1));
+        if let Some(rest) = left.checked_sub(all) {
             left = rest;
             wanted.push(file.id);
         }

@@ -140,11 +140,11 @@ async fn of_these(services: &Services, owner: &Owner, ids: &[&str]) -> Result<Li
         }
     }
     let mut records = services.files.find(owner, &found).await?;
-    records.sort_by_key(|record| Reverse(record.created_ms));
+    records.sort_by_key(|record| Reverse((record.created_ms, record.file.id.to_string())));
     Ok(Listed { records, ..Listed::default() })
 }
 
-/// When the file of that id came, and which it is.
+/// When the file of that id came, and which it is. Behind one that is gone stands all: who deletes what a list has said goes on.
 async fn behind(
     services: &Services,
     owner: &Owner,
@@ -154,8 +154,7 @@ async fn behind(
     let Some(id) = id else { return Ok(None) };
     let none = || wrong(name, "must be the id of a file of this list");
     let id = file_id(id).ok_or_else(none)?;
-    let record = services.files.find(owner, &[id]).await?.pop().ok_or_else(none)?;
-    Ok(Some((record.created_ms, id)))
+    Ok(services.files.find(owner, &[id]).await?.pop().map(|record| (record.created_ms, id)))
 }
 
 async fn part(services: &Services, owner: &Owner, part: FilePart) -> Result<Listed, Problem> {

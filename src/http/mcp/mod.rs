@@ -227,7 +227,7 @@ fn read(call: serve::Call) -> Result<Read, Refused> {
     let serve::Call { services, caller, request_id, path, headers, body, .. } = call;
     let (id, client, asks) = match mcp::read(&body, &headers)? {
         Incoming::Notification(called_off) => {
-            return Ok(Read::Notification(called_off.map(|id| Name::new(&caller.owner, &id, &headers))));
+            return Ok(Read::Notification(called_off.and_then(|id| Name::new(&caller.owner, &id, &headers))));
         }
         Incoming::Request(request) => match asks((&services, &caller), path.as_deref(), &request) {
             Ok(asks) => (request.id, request.client, asks),

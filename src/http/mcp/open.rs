@@ -1,12 +1,15 @@
 //! The calls that this process is answering, for clients that call one off by the id of its request.
 //!
 //! **Invariant:** an entry lasts as long as its answer. A session is a name and no more: by it two clients of one user are told
-//! apart, and of one that has none the program. Where two calls have one name all the same, none of them is called off.
+//! apart. Calls of clients without one are in no list: theirs end with the connection. Where two calls have one name all the same,
+//! none of them is called off.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::caller::Owner;
@@ -19,32 +22,25 @@ pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 /// 128 bytes of a session's name: ours have 36.
 const SESSION_BYTES: usize = 128;
 
-/// 256 calls that were called off before they came; of more the oldest are forgotten.
-const EARLY: usize = 256;
+/// 16 calls of one user that were called off before they came, for ten seconds: a request that is overtaken comes at once, and most
+/// of what is called off without being open has ended.
+const EARLY: usize = 16;
+const EARLY_LIFE: Duration = Duration::from_secs(10);
 
-/// Whose call it is, what it is named, and of which client, as far as that says.
+/// Whose call it is, of which client, and what it is named there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
     owner: Owner,
+    session: Vec<u8>,
     id: String,
-    client: Client,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Client {
-    /// No other has this name.
-    Session(Vec<u8>),
-    /// Any of this program.
-    Program(Option<Vec<u8>>),
 }
 
 impl Name {
-    /// The name of the caller's request `id`.
-    pub(super) fn new(owner: &Owner, id: &Id, headers: &HeaderMap) -> Self {
-        let text = |name: HeaderName| headers.get(name).map(|value| value.as_bytes().to_vec());
-        let session = text(SESSION).filter(|session| (1..=SESSION_BYTES).contains(&session.len()));
-        let client = session.map_or_else(|| Client::Program(text(header::USER_AGENT)), Client::Session);
-        Self { owner: owner.clone(), id: id.as_str().to_owned(), client }
+    /// The name of the caller's request `id`, of a client that says which one it is.
+    pub(super) fn new(owner: &Owner, id: &Id, headers: &HeaderMap) -> Option<Self> {
+        let session = headers.get(SESSION)?.as_bytes();
+        let is_name = (1..=SESSION_BYTES).contains(&session.len());
+        is_name.then(|| Self { owner: owner.clone(), session: session.to_vec(), id: id.as_str().to_owned() })
     }
 }
 
@@ -72,16 +68,25 @@ pub(super) struct OpenCalls(Mutex<Calls>);
 struct Calls {
     open: Vec<(Name, Weak<OnceLock<RunId>>, CancellationToken)>,
     /// Those that were called off before they came, of clients that give no id twice.
-    early: VecDeque<Name>,
+    early: VecDeque<(Instant, Name)>,
+}
+
+impl Calls {
+    /// What was called off and never came.
+    fn forget(&mut self) {
+        self.early.retain(|(at, _)| at.elapsed() < EARLY_LIFE);
+    }
 }
 
 impl OpenCalls {
-    /// Notes a call.
-    pub(super) fn open(&self, name: Name) -> Open {
+    /// Notes a call, if it has a name.
+    pub(super) fn open(&self, name: Option<Name>) -> Open {
         let open = Open::never();
+        let Some(name) = name else { return open };
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.open.retain(|(_, run, _)| run.strong_count() > 0);
-        if let Some(at) = calls.early.iter().position(|early| *early == name) {
+        calls.forget();
+        if let Some(at) = calls.early.iter().position(|(_, early)| *early == name) {
             calls.early.remove(at);
             open.off.cancel();
         }
@@ -96,10 +101,10 @@ impl OpenCalls {
         let named: Vec<_> = named.filter_map(|(_, run, off)| Some((run.upgrade()?, off.clone()))).collect();
         match &named[..] {
             [] => {
-                if let Client::Session(_) = name.client {
-                    calls.early.push_back(name);
-                    let too_many = calls.early.len().saturating_sub(EARLY);
-                    calls.early.drain(..too_many);
+                calls.forget();
+                let mut of_owner = calls.early.iter().filter(|(_, early)| early.owner == name.owner);
+                if of_owner.clone().count() < EARLY && of_owner.all(|(_, early)| *early != name) {
+                    calls.early.push_back((Instant::now(), name));
                 }
                 None
             }
@@ -120,51 +125,53 @@ mod tests {
 
     use super::*;
 
-    fn name(user: &str, id: &str, (header, value): &(HeaderName, &'static str)) -> Name {
+    fn name(user: &str, id: &str, session: &'static str) -> Name {
         let owner = Owner { tenant: String::new(), user: user.to_owned() };
         let raw = RawValue::from_string(id.to_owned()).unwrap();
-        let headers = HeaderMap::from_iter([(header.clone(), HeaderValue::from_static(value))]);
-        Name::new(&owner, &Id::read(&raw).unwrap(), &headers)
+        let headers = HeaderMap::from_iter([(SESSION, HeaderValue::from_static(session))]);
+        Name::new(&owner, &Id::read(&raw).unwrap(), &headers).unwrap()
     }
 
     #[test]
     fn a_call_is_called_off_by_its_own_client_whether_it_has_a_run_or_not() {
         let calls = OpenCalls::default();
-        let (one, two) = (&(SESSION, "one"), &(SESSION, "two"));
-        let open = calls.open(name("ada", "7", one));
-        for other in [name("ada", "7", two), name("ada", "8", one), name("bob", "7", one), name("ada", "\"7\"", one)] {
+        let open = calls.open(Some(name("ada", "7", "one")));
+        for other in
+            [name("ada", "7", "two"), name("ada", "8", "one"), name("bob", "7", "one"), name("ada", "\"7\"", "one")]
+        {
             assert_eq!((calls.call_off(other), open.off.is_cancelled()), (None, false));
         }
-        assert_eq!((calls.call_off(name("ada", "7", one)), open.off.is_cancelled()), (None, true), "it has no run yet");
-        let open = calls.open(name("ada", "9", one));
+        assert_eq!(
+            (calls.call_off(name("ada", "7", "one")), open.off.is_cancelled()),
+            (None, true),
+            "it has no run yet"
+        );
+        let open = calls.open(Some(name("ada", "9", "one")));
         let run = RunId::fresh();
         open.run.set(run).unwrap();
-        assert_eq!(calls.call_off(name("ada", "9", one)), Some(run));
+        assert_eq!(calls.call_off(name("ada", "9", "one")), Some(run));
     }
 
-    #[test]
-    fn a_call_that_comes_behind_its_end_is_called_off_where_no_other_has_its_name() {
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_comes_behind_its_end_is_called_off_for_a_while() {
         let calls = OpenCalls::default();
-        for (client, is_off) in [(&(SESSION, "one"), true), (&(header::USER_AGENT, "one"), false)] {
-            assert_eq!(calls.call_off(name("ada", "7", client)), None);
-            assert_eq!(calls.open(name("ada", "7", client)).off.is_cancelled(), is_off, "{client:?}");
-            assert!(!calls.open(name("ada", "7", client)).off.is_cancelled(), "once");
+        for wait in [0, 9, 11] {
+            assert_eq!(calls.call_off(name("ada", "7", "one")), None);
+            tokio::time::advance(Duration::from_secs(wait)).await;
+            assert_eq!(calls.open(Some(name("ada", "7", "one"))).off.is_cancelled(), wait < 10, "{wait}");
+            assert!(!calls.open(Some(name("ada", "7", "one"))).off.is_cancelled(), "once");
         }
-        let session = &(SESSION, "one");
-        (0..=EARLY).for_each(|id| assert_eq!(calls.call_off(name("ada", &id.to_string(), session)), None));
-        assert!(!calls.open(name("ada", "0", session)).off.is_cancelled(), "so many are not kept");
-        assert!(calls.open(name("ada", "1", session)).off.is_cancelled());
+        (0..=EARLY).for_each(|id| assert_eq!(calls.call_off(name("ada", &id.to_string(), "one")), None));
+        assert!(!calls.open(Some(name("ada", &EARLY.to_string(), "one"))).off.is_cancelled(), "so many are not kept");
+        assert_eq!(calls.call_off(name("bob", "0", "one")), None);
+        assert!(calls.open(Some(name("bob", "0", "one"))).off.is_cancelled(), "those of others are");
     }
 
     #[test]
     fn of_two_calls_with_one_name_none_is_called_off() {
         let calls = OpenCalls::default();
-        let program = &(header::USER_AGENT, "one");
-        let (first, second) = (calls.open(name("ada", "7", program)), calls.open(name("ada", "7", program)));
-        assert_eq!(calls.call_off(name("ada", "7", program)), None);
+        let (first, second) = (calls.open(Some(name("ada", "7", "one"))), calls.open(Some(name("ada", "7", "one"))));
+        assert_eq!(calls.call_off(name("ada", "7", "one")), None);
         assert!(!first.off.is_cancelled() && !second.off.is_cancelled());
-        drop(first);
-        calls.call_off(name("ada", "7", program));
-        assert!(second.off.is_cancelled());
     }
 }

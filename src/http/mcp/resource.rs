@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::open::OpenCalls;
 use crate::chat::caller::Caller;
 use crate::http::Services;
-use crate::http::address::base;
+use crate::http::address::{base, is_of_this_machine};
 use crate::http::auth::{AuthConfig, Authenticated, Mode, Pages, Sender};
 use crate::http::problem::Problem;
 
@@ -57,19 +57,16 @@ impl FromRequestParts<Services> for Client {
 /// Whether a page has sent a request that is neither of this server nor listed. A name that leads here by a trick is in `Origin` and
 /// `Host` alike: of those, only names of this machine count, and that of the settings.
 fn is_foreign(services: &Services, headers: &HeaderMap) -> bool {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_here = match services.mcp.pages.sender(headers) {
         None | Some(Sender::Listed) => return false,
-        Some(Sender::Own) => text(header::HOST).is_some_and(|host| {
-            let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-            let name = name.map_or(host, |(name, _)| name);
-            ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
-        }),
+        Some(Sender::Own) => is_of_this_machine(headers),
         Some(Sender::Foreign) => false,
     };
     let public = services.dialects.public_url.as_ref();
     let own = public.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-    !is_here && (public.is_empty() || text(header::ORIGIN) != Some(own.as_str()))
+    !is_here
+        && (public.is_empty()
+            || headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()) != Some(own.as_str()))
 }
 
 /// The path of one of these routes, as far as it needs no quoting.

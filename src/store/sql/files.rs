@@ -89,13 +89,17 @@ impl SqlStore {
             tenant => Scope::of_row(tenant.to_owned(), String::new()),
         };
         take_turns(&mut transaction, "files", &turns).await?;
-        // The same bytes wait for their message again, on the terms that were said last.
+        // The same bytes wait for their message again, on the terms that were said last; one that conversations need without an
+        // end of its own gets none.
         let again = query(
-            "UPDATE files SET created_at = @now, used = 0, purpose = COALESCE($4, purpose), expires_at = @now + $5
+            "UPDATE files SET created_at = @now, used = 0, purpose = COALESCE($4, purpose), name = $6, media_type = $7,
+                 expires_at = CASE WHEN expires_at IS NULL AND EXISTS (SELECT 1 FROM file_uses u WHERE u.tenant = files.tenant
+                     AND u.user_id = files.user_id AND u.file_id = files.id) THEN NULL ELSE @now + $5 END
              WHERE tenant = $1 AND user_id = $2 AND sha256 = $3",
         );
         if again
             .bind((scope, &sha256[..], terms.purpose.map(Purpose::name), terms.kept_ms))
+            .bind((storable(&file.name).into_owned(), file.kind.media_type()))
             .execute(&mut transaction)
             .await?
             != 0
@@ -106,7 +110,8 @@ impl SqlStore {
         }
         let (user, tenant): (i64, i64) = query(
             "SELECT CAST(COALESCE(SUM(CASE WHEN user_id = $2 THEN bytes ELSE 0 END), 0) AS BIGINT),
-                 CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM files WHERE tenant = $1",
+                 CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM files
+                 WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > @now)",
         )
         .bind(scope)
         .fetch_one(&mut transaction)
@@ -173,7 +178,7 @@ impl SqlStore {
 
     async fn try_delete_file(&self, scope: &Scope, id: FileId) -> Result<bool, Fault> {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
-        let deleted = query("DELETE FROM files WHERE tenant = $1 AND user_id = $2 AND id = $3")
+        let deleted = query("DELETE FROM files WHERE tenant = $1 AND user_id = $2 AND id = $3 AND (expires_at IS NULL OR expires_at > @now)")
             .bind((scope, id.to_string()))
             .execute(&mut transaction)
             .await?;
@@ -199,7 +204,8 @@ impl SqlStore {
         .await?;
         delete_unused(&mut transaction, unused).await?;
         let expired = query(
-            "DELETE FROM files WHERE (tenant, user_id, id) IN (SELECT tenant, user_id, id FROM files
+            // The time is looked at again when the row is held: it may have been put off meanwhile.
+            "DELETE FROM files WHERE expires_at <= @now AND (tenant, user_id, id) IN (SELECT tenant, user_id, id FROM files
                  WHERE expires_at <= @now LIMIT $1)",
         );
         expired.bind(i64::from(most)).execute(&mut transaction).await?;

@@ -182,13 +182,19 @@ async fn each_client_lists_files_its_own_way() {
     let b = Messages.text(&app, "b.txt", "two").await;
     let seen: Part<'_> = ("file", "; filename=\"c.png\"", &pixel());
     let (_, c) = OpenAi.upload(&app, &[seen, field("purpose", b"vision")]).await;
+    // In the order in which they came, however fast that was.
+    for (at, name) in [(1, "a.txt"), (2, "b.txt"), (3, "c.png")] {
+        app.beside(&format!("UPDATE files SET created_at = created_at + {at} * 100000 WHERE name = '{name}'")).await;
+    }
     let own = |file: &Value| id(file)[5..].to_owned();
     let (a, b, c) = (own(&a), own(&b), own(&c));
+    let gone = "11111111-1111-4111-8111-111111111111";
     let rows = [
         (OpenAi, String::new(), json!([["c.png", "b.txt", "a.txt"], false])),
         (OpenAi, "?limit=2&order=asc".to_owned(), json!([["a.txt", "b.txt"], true])),
         (OpenAi, format!("?limit=2&order=asc&after=file-{b}"), json!([["c.png"], false])),
         (OpenAi, format!("?limit=1&after=file-{c}"), json!([["b.txt"], true])),
+        (OpenAi, format!("?after=file-{gone}"), json!([["c.png", "b.txt", "a.txt"], false])),
         (OpenAi, "?purpose=vision".to_owned(), json!([["c.png"], false])),
         (OpenAi, "?purpose=user_data&limit=10000".to_owned(), json!([["b.txt", "a.txt"], false])),
         (OpenAi, "?purpose=batch".to_owned(), json!([[], false])),

@@ -12,6 +12,7 @@ use crate::agent::ports::conversations::{
     ArtifactExport, ExportAt, ExportEnd, ExportItem, ExportPart, MessageExport, PageError, PayloadExport, RunExport,
 };
 use crate::bounded::memory::Reservation;
+use crate::chat::causes::Causes;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, Undone};
@@ -161,7 +162,11 @@ async fn messages(
         while let Some(row) = runs.next_if(|row| row.run_seq <= run_seq) {
             items.push(begun(row)?);
         }
-        let files = transcript::files(&kind, &body)?;
+        // An export is what people reach for when something is broken.
+        let files = transcript::files(&kind, &body).unwrap_or_else(|error| {
+            tracing::warn!(error = %Causes(&error), "the files of a message were not read");
+            Vec::new()
+        });
         let body = RawValue::from_string(body).map_err(RecordError::json("message"))?;
         let id = message_id(RunId::parse(&of_run).map_err(RecordError::from)?, seq);
         items.push(ExportItem::Message(MessageExport { id, kind, created_at_ms: created_at, body, files }));
