@@ -23,18 +23,36 @@ await tell(async () => {
     page.on('pageerror', (error) => errors.push(String(error)));
     await page.goto(`${url}/docs`);
     await page.waitForSelector('.opblock');
-    const operations = await page.locator('.opblock').count();
+    // Of a long list the page has what is in sight.
+    const down = () => page.evaluate(async () => {
+      const before = scrollY;
+      scrollBy({ top: innerHeight / 2, behavior: 'instant' });
+      await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+      return scrollY !== before;
+    });
+    const there = new Set();
+    do {
+      for (const id of await page.locator('.opblock').evaluateAll((shown) => shown.map((operation) => operation.id))) there.add(id);
+    } while (await down());
+    const operations = there.size;
+    const reach = async (selector) => {
+      await page.evaluate(() => scrollTo({ top: 0, behavior: 'instant' }));
+      while (await page.locator(selector).count() === 0 && await down());
+    };
+    await reach('.auth-wrapper .authorize');
     const title = (await page.locator('.info .title').evaluate((title) => title.firstChild.textContent)).trim();
     // With a token that its user pastes, a request is really made.
     await page.click('.auth-wrapper .authorize');
     await page.fill('.auth-container input', process.env.SWITCHBOARD_TOKEN);
     await page.click('.auth-container button[type=submit]');
     await page.click('.auth-container .btn-done');
+    await reach('#operations-Profiles-listProfiles');
     await page.click('#operations-Profiles-listProfiles .opblock-summary-control');
     await page.click('#operations-Profiles-listProfiles .try-out__btn');
     const answered = page.waitForResponse((response) => response.url().endsWith('/v1/agent/profiles'));
     await page.click('#operations-Profiles-listProfiles .execute');
     const answer = (await answered).status();
+    await reach('[id="operations-Agent Chat-startRun"], [id="operations-Agent_Chat-startRun"]');
     await page.click('[id="operations-Agent Chat-startRun"] .opblock-summary-control, [id="operations-Agent_Chat-startRun"] .opblock-summary-control');
     const opened = await page.locator('.opblock.is-open .responses-table').first().isVisible();
     await page.waitForTimeout(500);
