@@ -6,10 +6,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::caller::Owner;
@@ -73,19 +72,23 @@ struct Calls {
 
 impl Calls {
     /// What was called off and never came.
-    fn forget(&mut self) {
-        self.early.retain(|(at, _)| at.elapsed() < EARLY_LIFE);
+    fn forget(&mut self, now: Instant) {
+        self.early.retain(|(at, _)| now.saturating_duration_since(*at) < EARLY_LIFE);
     }
 }
 
 impl OpenCalls {
     /// Notes a call, if it has a name.
     pub(super) fn open(&self, name: Option<Name>) -> Open {
+        self.open_at(name, Instant::now())
+    }
+
+    fn open_at(&self, name: Option<Name>, now: Instant) -> Open {
         let open = Open::never();
         let Some(name) = name else { return open };
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.open.retain(|(_, run, _)| run.strong_count() > 0);
-        calls.forget();
+        calls.forget(now);
         if let Some(at) = calls.early.iter().position(|(_, early)| *early == name) {
             calls.early.remove(at);
             open.off.cancel();
@@ -96,15 +99,19 @@ impl OpenCalls {
 
     /// Calls off the call of that name, where there is one such call, or will be; the run that it has, which is to be cancelled.
     pub(super) fn call_off(&self, name: Name) -> Option<RunId> {
+        self.call_off_at(name, Instant::now())
+    }
+
+    fn call_off_at(&self, name: Name, now: Instant) -> Option<RunId> {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let named = calls.open.iter().filter(|(own, ..)| *own == name);
         let named: Vec<_> = named.filter_map(|(_, run, off)| Some((run.upgrade()?, off.clone()))).collect();
         match &named[..] {
             [] => {
-                calls.forget();
+                calls.forget(now);
                 let mut of_owner = calls.early.iter().filter(|(_, early)| early.owner == name.owner);
                 if of_owner.clone().count() < EARLY && of_owner.all(|(_, early)| *early != name) {
-                    calls.early.push_back((Instant::now(), name));
+                    calls.early.push_back((now, name));
                 }
                 None
             }
@@ -152,13 +159,14 @@ mod tests {
         assert_eq!(calls.call_off(name("ada", "9", "one")), Some(run));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_call_that_comes_behind_its_end_is_called_off_for_a_while() {
+    #[test]
+    fn a_call_that_comes_behind_its_end_is_called_off_for_a_while() {
         let calls = OpenCalls::default();
+        let now = Instant::now();
         for wait in [0, 9, 11] {
-            assert_eq!(calls.call_off(name("ada", "7", "one")), None);
-            tokio::time::advance(Duration::from_secs(wait)).await;
-            assert_eq!(calls.open(Some(name("ada", "7", "one"))).off.is_cancelled(), wait < 10, "{wait}");
+            assert_eq!(calls.call_off_at(name("ada", "7", "one"), now), None);
+            let open = calls.open_at(Some(name("ada", "7", "one")), now + Duration::from_secs(wait));
+            assert_eq!(open.off.is_cancelled(), wait < 10, "{wait}");
             assert!(!calls.open(Some(name("ada", "7", "one"))).off.is_cancelled(), "once");
         }
         (0..=EARLY).for_each(|id| assert_eq!(calls.call_off(name("ada", &id.to_string(), "one")), None));
