@@ -31,7 +31,7 @@ impl SignError {
     /// Whether the same may succeed later: the service of credentials has trouble. Where nobody takes connections there is none.
     pub fn may_pass(&self) -> bool {
         let first: &(dyn StdError + 'static) = self;
-        let causes: Vec<_> = successors(Some(first), |cause| cause.source()).collect();
+        let causes: Vec<_> = successors(Some(first), |cause| (**cause).source()).collect();
         let is_absent =
             causes.iter().filter_map(|cause| cause.downcast_ref::<reqwest::Error>()).any(reqwest::Error::is_connect);
         let mut failures = causes.iter().filter_map(|cause| cause.downcast_ref::<HttpError>());
