@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use http::Uri;
+use url::Url;
+
 #[cfg(feature = "aws")]
 pub use self::chain::{builder, credentials};
 #[cfg(feature = "aws")]
@@ -62,8 +65,21 @@ impl Variables {
         Some(named).filter(|named| !named.is_empty()).or_else(of_variables).unwrap_or(REGION)
     }
 
-    /// The variable that lacks, and why, where a key is only half set.
+    /// The variable that lacks or is wrong, and why: a key that is only half set, what is no region, what is no address.
     pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        let wrong = |name| self.get(name).is_some_and(|region| !is_region(region)).then_some(name);
+        if let Some(name) = ["AWS_REGION", "AWS_DEFAULT_REGION"].into_iter().find_map(wrong) {
+            return Some((name, "must be the name of a region, such as eu-central-1"));
+        }
+        let full = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+        if self.get(full).is_some_and(|address| !is_address(address)) {
+            return Some((full, "must be an http or https address"));
+        }
+        let relative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
+        let is_path = |path: &str| path.starts_with('/') && is_address(&format!("http://127.0.0.1{path}"));
+        if self.get(relative).is_some_and(|path| !is_path(path)) {
+            return Some((relative, "must be the path of an address, with a slash before it"));
+        }
         let key = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
         match key.map(|name| self.get(name).is_some()) {
             [true, false] => Some((key[1], "is required beside AWS_ACCESS_KEY_ID")),
@@ -77,6 +93,11 @@ impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
+}
+
+/// Whether `text` can be asked: by its own words, and by those of the client.
+fn is_address(text: &str) -> bool {
+    text.parse::<Uri>().is_ok() && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// Whether `text` may be the name of a region, such as `eu-central-1`.
@@ -99,6 +120,26 @@ mod tests {
         assert_eq!((set.get("AWS_SESSION_TOKEN"), set.get("HOME")), (None, None));
         assert_eq!(format!("{set:?}"), r#"{"AWS_SECRET_ACCESS_KEY"}"#);
         assert_eq!(set.mistake().unwrap().0, "AWS_ACCESS_KEY_ID", "the other half of a key");
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_sent_is_a_mistake() {
+        let (full, relative) = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+        for (name, value, is_mistake) in [
+            ("AWS_REGION", "eu-central-1", false),
+            ("AWS_REGION", "eu central", true),
+            ("AWS_DEFAULT_REGION", "EU", true),
+            (full, "http://169.254.170.23/v1/credentials", false),
+            (full, "http://[fd00:ec2::23]/v1/credentials", false),
+            (full, "http://a b/", true),
+            (full, "/v1/credentials", true),
+            (relative, "/v2/credentials/1", false),
+            (relative, "v2/credentials/1", true),
+            (relative, "/v2/cred entials", true),
+        ] {
+            let expected = is_mistake.then_some(name);
+            assert_eq!(variables(&[(name, value)]).mistake().map(|(name, _)| name), expected, "{value}");
+        }
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! Signatures of requests, version 4: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>.
 
+use std::error::Error as StdError;
+use std::iter::successors;
 use std::time::Duration;
 
 use http::Uri;
 use object_store::Error;
 use object_store::aws::{AwsAuthorizer, AwsCredentialProvider};
-use object_store::client::{HttpRequest, HttpRequestBody};
+use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpRequestBody};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
 
 use super::Variables;
 
-/// 5 s to fetch credentials that are not there yet.
+/// 5 s to fetch credentials that are not there yet, or to wait for who fetches them.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a request is not signed.
@@ -22,7 +24,22 @@ pub enum SignError {
     Credentials(#[source] Error),
     /// The address is none that can be signed.
     #[error("the request cannot be signed")]
-    Request(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Request(#[source] Box<dyn StdError + Send + Sync>),
+}
+
+impl SignError {
+    /// Whether the same may succeed later: the service of credentials has trouble. Where nobody takes connections there is none.
+    pub fn may_pass(&self) -> bool {
+        let first: &(dyn StdError + 'static) = self;
+        let causes: Vec<_> = successors(Some(first), |cause| (**cause).source()).collect();
+        let is_absent =
+            causes.iter().filter_map(|cause| cause.downcast_ref::<reqwest::Error>()).any(reqwest::Error::is_connect);
+        let mut failures = causes.iter().filter_map(|cause| cause.downcast_ref::<HttpError>());
+        let passes = |kind: HttpErrorKind| {
+            matches!(kind, HttpErrorKind::Timeout | HttpErrorKind::Interrupted | HttpErrorKind::Request)
+        };
+        !is_absent && failures.any(|failure| passes(failure.kind()))
+    }
 }
 
 /// Signs the requests to one service in one region.

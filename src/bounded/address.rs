@@ -115,7 +115,7 @@ pub fn is_metadata(address: IpAddr) -> bool {
     let v4 = match address.to_canonical() {
         IpAddr::V4(address) => address,
         IpAddr::V6(address) => match address.segments() {
-            [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => return true,
+            [0xfd00, 0xec2, ..] => return true,
             _ if address.is_unicast_link_local() => return true,
             // NAT64 and compatible ones, then 6to4.
             [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
@@ -277,6 +277,7 @@ mod tests {
             ("64:ff9b::169.254.169.254", true),
             ("2002:a9fe:a9fe::1", true),
             ("fd00:ec2::254", true),
+            ("fd00:ec2::23", true),
             ("fe80::1", true),
             ("169.253.255.255", false),
             ("127.0.0.1", false),

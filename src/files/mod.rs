@@ -168,8 +168,7 @@ impl FileStore {
                 Ok(read)
             }
             Err(error) => {
-                // What is left of it is removed with its note.
-                let _ = upload.abort().await;
+                upload.abort().await;
                 Err(error)
             }
         }

@@ -67,11 +67,17 @@ impl Upload {
     }
 
     /// Takes back what was sent of it.
-    pub(super) async fn abort(mut self) -> Result<(), Error> {
-        match replace(&mut self.state, State::Ended) {
-            State::Parts(parts) => parts.abort().await,
-            State::Whole(_) | State::Ended => Ok(()),
+    pub(super) async fn abort(mut self) {
+        if let State::Parts(parts) = replace(&mut self.state, State::Ended) {
+            take_back(parts, &self.path).await;
         }
+    }
+}
+
+/// Parts that stay are told in the log alone: no note of a file removes them.
+async fn take_back(parts: WriteMultipart, path: &Path) {
+    if let Err(error) = parts.abort().await {
+        tracing::warn!(error = %Causes(&error), file.path = %path, "parts of an upload were not removed");
     }
 }
 
@@ -81,12 +87,7 @@ impl Drop for Upload {
             && let Ok(runtime) = Handle::try_current()
         {
             let path = self.path.clone();
-            let abort = async move {
-                if let Err(error) = parts.abort().await {
-                    tracing::warn!(error = %Causes(&error), file.path = %path, "parts of an upload were not removed");
-                }
-            };
-            self.tasks.spawn_on(abort, &runtime);
+            self.tasks.spawn_on(async move { take_back(parts, &path).await }, &runtime);
         }
     }
 }

@@ -131,15 +131,18 @@ impl Holds {
 /// `-v1:0`.
 fn version(name: &str) -> Option<(u32, u32)> {
     let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
-    let family = name.rsplit_once("-v").filter(|(_, number)| is_number(number)).map_or(name, |(family, _)| family);
-    if family.is_empty() {
+    let family = match name.rsplit_once("-v").filter(|(_, number)| is_number(number)) {
         // `claude-v2:1`, before there were families.
-        return Some((2, 0));
-    }
+        Some(("", number)) if matches!(number.split(|c: char| !c.is_ascii_digit()).next(), Some("1" | "2")) => {
+            return Some((2, 0));
+        }
+        Some(("", _)) | None => name,
+        Some((family, _)) => family,
+    };
     if family.contains("instant") {
         return Some((1, 0));
     }
-    let words = family.split(|c: char| !c.is_ascii_alphanumeric());
+    let words = family.split(|c: char| !c.is_ascii_alphanumeric()).map(|word| word.strip_prefix('v').unwrap_or(word));
     let mut numbers =
         words.skip_while(|word| !is_version(word)).take_while(|word| is_version(word)).map(str::parse::<u32>);
     let major = numbers.next()?.ok()?;
@@ -175,7 +178,12 @@ mod tests {
             ("claude-sonnet-5-5", Generation::Newest, "the default"),
             ("claude-opus-10", Generation::Newest, "one to come"),
             ("anthropic.claude-v2:1", Generation::Unthinking, "before families: a cloud's number is its version"),
+            ("claude-v1.3", Generation::Unthinking, "one before it"),
             ("anthropic.claude-instant-v1", Generation::Unthinking, "the small one of those"),
+            ("claude-v4.5-sonnet", LARGE, "an alias with its version before the family"),
+            ("claude-v10", Generation::Newest, "no old one, whatever it begins with"),
+            ("claude", Generation::Newest, "an alias without a version"),
+            ("my-claude", Generation::Newest, "the same"),
             ("anthropic.claude-3-opus-20240229-v1:0", Generation::Unthinking, "a date and a cloud's number"),
             ("anthropic.claude-3-7-sonnet-20250219-v1:0", LARGE, "the same"),
             ("anthropic.claude-opus-4-20250514-v1:0", SMALL, "the same"),

@@ -15,6 +15,7 @@ mod signed;
 mod tests;
 mod wire;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -120,6 +121,11 @@ impl Bedrock {
     /// The provider of one model.
     fn new(setup: Setup<'_>, common: &Common, own: &Config) -> Result<Self, ConnectError> {
         let Setup { section, origin, net, aws } = setup;
+        if own.has_credentials()
+            && let Some((name, reason)) = aws.mistake()
+        {
+            return Err(cannot_sign(section, format!("is \"aws\", and needs good variables: {name} {reason}")));
+        }
         // Nothing is sent while the model thinks without telling, nor while it writes arguments of calls.
         let patience = net.patience.with_silence();
         // Whoever has credentials on this machine usually has a region there too.
@@ -188,10 +194,7 @@ fn region_of(url: &Url) -> Option<&str> {
 fn signer(section: &str, aws: &Variables, region: &str) -> Result<Arc<dyn Sign>, ConnectError> {
     match signed::Signed::new(aws, region) {
         Ok(signed) => Ok(Arc::new(signed)),
-        Err(_) => {
-            let reason = "is \"aws\", and needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY together, or none of them";
-            Err(cannot_sign(section, reason))
-        }
+        Err(_) => Err(cannot_sign(section, "is \"aws\", and needs variables of AWS that do not contradict each other")),
     }
 }
 
@@ -200,7 +203,7 @@ fn signer(section: &str, _: &Variables, _: &str) -> Result<Arc<dyn Sign>, Connec
     Err(cannot_sign(section, "is \"aws\", and this server is built without the feature aws"))
 }
 
-fn cannot_sign(section: &str, reason: &'static str) -> ConnectError {
+fn cannot_sign(section: &str, reason: impl Into<Cow<'static, str>>) -> ConnectError {
     ConnectError::Extra { section: section.to_owned(), key: "auth".to_owned(), reason: reason.into() }
 }
 

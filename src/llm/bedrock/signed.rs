@@ -34,6 +34,7 @@ impl Sign for Signed {
         let signed = self.0.sign(url, to_sign, digest(&SHA256, body).as_ref()).await;
         headers.extend(signed.map_err(|error| {
             let kind = match error {
+                SignError::Credentials(_) if error.may_pass() => ProviderErrorKind::Unavailable { retry_after: None },
                 SignError::Credentials(_) => ProviderErrorKind::Unauthorized,
                 SignError::Request(_) => ProviderErrorKind::Rejected,
             };

@@ -209,19 +209,25 @@ impl Endpoint {
     /// # Errors
     /// When there is no connection, no answer in time, or another status.
     pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
-        self.try_post(body).await.map_err(|error| failure::cleaned(error, &self.secrets))
-    }
-
-    async fn try_post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
         let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
-        let headers = match &self.signer {
-            Some(signer) => signer.sign(&self.url, self.headers.clone(), &json).await?,
-            None => self.headers.clone(),
-        };
         // A time that no clock reaches is no limit.
         let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
+        // What signs a request is as secret as a key.
+        let signed = match &self.signer {
+            Some(signer) => {
+                let headers = signer.sign(&self.url, self.headers.clone(), &json).await;
+                let headers = headers.map_err(|error| failure::cleaned(error, &self.secrets))?;
+                Some(self.clone().with_headers(headers))
+            }
+            None => None,
+        };
+        let endpoint = signed.as_ref().unwrap_or(self);
+        endpoint.try_post(json, deadline).await.map_err(|error| failure::cleaned(error, &endpoint.secrets))
+    }
+
+    async fn try_post(&self, json: Vec<u8>, deadline: Option<Instant>) -> Result<Opened, ProviderError> {
         // On the heap, which is freed when the head is there.
-        let posted = Box::pin(client::post(&self.client, &self.url, headers, json));
+        let posted = Box::pin(client::post(&self.client, &self.url, self.headers.clone(), json));
         let answer = match deadline {
             Some(deadline) => timeout_at(deadline, posted).await.map_err(|_| body::timed_out("first byte"))?,
             None => posted.await,

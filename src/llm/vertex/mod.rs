@@ -33,8 +33,8 @@ use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderEr
 use crate::chat::causes::Causes;
 use crate::chat::message::ModelOrigin;
 
-/// 15 s for a token: one that has run out is renewed every 10 s until that succeeds.
-const TOKEN_LIMIT: Duration = Duration::from_secs(15);
+/// 30 s for a token: one that has run out is renewed every 10 s until that succeeds.
+const TOKEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// 2 s for one when the server starts: a metadata server is on its own machine, or there is none.
 const START_LIMIT: Duration = Duration::from_secs(2);

@@ -69,12 +69,13 @@ fn a_metadata_server_that_never_answers_keeps_a_server_from_starting_and_it_says
     // It takes connections, and that is all.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     // Nobody listens there.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for (host, cause) in [(silent.local_addr().unwrap(), "within 2 s"), (closed, "no access token of Google Cloud")] {
+    let closed = "127.0.0.1:1".to_owned();
+    let silent_at = silent.local_addr().unwrap().to_string();
+    for (host, cause) in [(silent_at, "within 2 s"), (closed, "no access token of Google Cloud")] {
         for command in ["check-config", "serve"] {
             let folder = Folder::new();
             let mut command = folder.command(&[command], &[&VERTEX[..], &[("SERVER__BIND", "127.0.0.1:0")]].concat());
-            let ended = Ended::from(command.env("GCE_METADATA_HOST", host.to_string()).output().unwrap());
+            let ended = Ended::from(command.env("GCE_METADATA_HOST", &host).output().unwrap());
             assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
             let words = "llm.vertex.credentials is empty, there is no file of gcloud's, and the metadata server";
             assert!(ended.stderr.contains(words) && ended.stderr.contains(cause), "{}", ended.stderr);
@@ -91,8 +92,10 @@ async fn a_metadata_server_that_answers_is_asked_for_a_token_of_the_right_scope(
     .await;
     let folder = Folder::new();
     let host = server.url().replace("http://", "");
-    let ended =
-        Ended::from(folder.command(&["check-config"], &VERTEX).env("GCE_METADATA_HOST", host).output().unwrap());
+    let run =
+        || Ended::from(folder.command(&["check-config"], &VERTEX).env("GCE_METADATA_HOST", &host).output().unwrap());
+    // A busy machine may not answer within 2 s.
+    let ended = (0..5).map(|_| run()).find(|ended| ended.code == 0).unwrap_or_else(run);
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "the configuration is good\n", ""));
     let asked = &server.requests()[0];
     assert_eq!(asked.header("metadata-flavor"), Some("Google"));

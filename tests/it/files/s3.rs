@@ -21,7 +21,7 @@ use super::{get, pixel, problem, upload, uploaded};
 use crate::support::app::{self, TestApp};
 use crate::support::postgres::TestPostgres;
 use crate::support::process::Folder;
-use crate::support::s3::{BUCKET, Mood, S3};
+use crate::support::s3::{BUCKET, Mood, REPEATED, S3};
 use crate::support::sigv4::{KEY_ID, SECRET};
 use crate::support::wait::eventually;
 
@@ -130,12 +130,12 @@ async fn an_upload_that_does_not_end_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_denies_or_is_silent_keeps_nothing_and_says_so() {
+async fn a_store_that_is_away_or_denies_keeps_nothing_and_says_so() {
     let s3 = S3::start().await;
     let app = started(&s3, &[]).await;
     let kept = uploaded(&app, "a.png", pixel()).await;
     let unavailable = || (503, "files_unavailable".to_owned());
-    for mood in [Mood::Away, Mood::Denying, Mood::Silent] {
+    for mood in [Mood::Away, Mood::Denying] {
         s3.be(mood);
         for bytes in ["small".to_owned(), "x".repeat(LARGE)] {
             let refused = upload(&app, &app.token, "a.txt", bytes).await;
@@ -148,6 +148,41 @@ async fn a_store_that_is_away_denies_or_is_silent_keeps_nothing_and_says_so() {
     s3.be(Mood::Good);
     assert_eq!((s3.objects().len(), s3.uploads()), (1, 0));
     uploaded(&app, "a.txt", "small").await;
+}
+
+#[tokio::test]
+async fn a_silent_store_keeps_nothing_and_says_so() {
+    let s3 = S3::start().await;
+    let app = started(&s3, &[("FILES__S3__TIMEOUT_S", "1")]).await;
+    s3.be(Mood::Silent);
+    for bytes in ["small".to_owned(), "x".repeat(LARGE)] {
+        let refused = upload(&app, &app.token, "a.txt", bytes).await;
+        assert_eq!(problem(refused).await, (503, "files_unavailable".to_owned()));
+    }
+    assert_eq!((listed(&app).await, s3.objects(), s3.uploads()), (0, Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_in_the_log_without_the_session_token_that_it_repeats() {
+    let s3 = S3::start().await;
+    s3.be(Mood::Denying);
+    let secret = [("AUTH__MODE", "hs256"), ("AUTH__HS256_SECRET", "0123456789abcdef0123456789abcdef")];
+    let (ours, variables): (Vec<_>, Vec<_>) = s3.settings().into_iter().partition(|(key, _)| !key.starts_with("AWS_"));
+    let ours = ours.iter().map(|(key, value)| (*key, value.as_str()));
+    let settings: Vec<_> = secret.into_iter().chain([("LLM__PROVIDER", "demo")]).chain(ours).collect();
+    let folder = Folder::new();
+    let server = folder.serve_as(&settings, |command| {
+        command.envs(variables.iter().map(|(key, value)| (*key, value.as_str()))).env("AWS_SESSION_TOKEN", REPEATED);
+    });
+    let token = folder.token_with(&["--user", "ada"], &settings);
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = server.url("/v1/agent/files?name=a.png");
+    let refused = http.post(url).bearer_auth(&token).body(pixel()).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    let words = "AccessDenied: Said by a test.";
+    eventually("the refusal is logged", async || folder.stderr().contains(words).then_some(())).await;
+    let log = folder.stderr();
+    assert!(!log.contains(REPEATED), "{log}");
 }
 
 #[tokio::test]
@@ -184,7 +219,7 @@ async fn bytes_that_could_not_be_removed_are_removed_later() {
 #[test]
 fn mistakes_are_told_by_their_keys() {
     let data = tempfile::tempdir().unwrap();
-    let rows: [(&[(&str, &str)], &str); 7] = [
+    let rows: [(&[(&str, &str)], &str); 8] = [
         (&[("FILES__URL", "s3://")], "files.url: must be auto"),
         (&[("FILES__URL", "s3://key:secret@files")], "files.url: must be auto"),
         (&[("FILES__URL", "s3://files"), ("FILES__S3__REGION", "EU")], "files.s3.region: "),
@@ -199,6 +234,7 @@ fn mistakes_are_told_by_their_keys() {
         ),
         (&[("FILES__URL", "s3://files"), ("FILES__S3__TIMEOUT_S", "0")], "files.s3.timeout_s: "),
         (&[("FILES__URL", "s3://files"), ("AWS_ACCESS_KEY_ID", KEY_ID)], "AWS_SECRET_ACCESS_KEY: "),
+        (&[("FILES__URL", "s3://files"), ("AWS_REGION", "eu central")], "AWS_REGION: "),
     ];
     for (settings, expected) in rows {
         let problems = Config::load(&app::sources(&data, settings)).unwrap_err();

@@ -15,6 +15,9 @@ use tokio::task::JoinHandle;
 
 use super::sigv4::{KEY_ID, SECRET, Signed};
 
+/// A session token that refusals repeat, as Amazon's do.
+pub const REPEATED: &str = "session-canary-0123456789";
+
 /// The bucket that there is.
 pub const BUCKET: &str = "files";
 
@@ -79,7 +82,7 @@ impl S3 {
         vec![
             ("FILES__URL", format!("s3://{BUCKET}/prod")),
             ("FILES__S3__ENDPOINT", self.url()),
-            ("FILES__S3__TIMEOUT_S", "1".to_owned()),
+            ("FILES__S3__TIMEOUT_S", "30".to_owned()),
             ("AWS_ACCESS_KEY_ID", KEY_ID.to_owned()),
             ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
         ]
@@ -135,7 +138,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let text = |value: &header::HeaderValue| value.to_str().unwrap().to_owned();
     let headers: Vec<_> = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
     let signed = Signed { method: head.method.as_str(), path, headers: &headers, body: &body };
-    if let Err(reason) = signed.verify("s3", "us-east-1") {
+    if let Err(reason) = signed.verify_now("s3", "us-east-1") {
         shared.unsigned.lock().unwrap().push(format!("{} {path}: {reason}", head.method));
         return refusal(StatusCode::FORBIDDEN, "SignatureDoesNotMatch");
     }
@@ -219,6 +222,7 @@ fn empty(status: StatusCode) -> Response {
 }
 
 fn refusal(status: StatusCode, code: &str) -> Response {
-    let xml = format!("<Error><Code>{code}</Code><Message>Said by a test.</Message></Error>");
+    let xml =
+        format!("<Error><Code>{code}</Code><Message>Said by a test.</Message><Token-0>{REPEATED}</Token-0></Error>");
     Response::builder().status(status).body(Body::from(xml)).unwrap()
 }

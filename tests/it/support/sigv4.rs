@@ -3,6 +3,9 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// The key of Amazon's examples, which is nobody's.
 pub const KEY_ID: &str = "AKIAIOSFODNN7EXAMPLE";
@@ -26,6 +29,17 @@ impl Signed<'_> {
         found.map(|(_, value)| value.as_str()).ok_or_else(|| format!("no header {name}"))
     }
 
+    /// The same as [`Self::verify`] for a request of now: Amazon takes none that is older or newer than 5 minutes.
+    pub fn verify_now(&self, service: &str, region: &str) -> Result<(), String> {
+        let date = self.header("x-amz-date")?;
+        let signed = DateTime::strptime("%Y%m%dT%H%M%SZ", date).and_then(|date| date.to_zoned(TimeZone::UTC));
+        let signed = signed.map_err(|error| format!("{date}: {error}"))?.timestamp();
+        if signed.as_second().abs_diff(Timestamp::now().as_second()) > 300 {
+            return Err(format!("signed at another time: {date}"));
+        }
+        self.verify(service, region)
+    }
+
     /// Says what is wrong with its signature for `service` in `region`, by the key above.
     pub fn verify(&self, service: &str, region: &str) -> Result<(), String> {
         let authorization = self.header("authorization")?;
@@ -35,12 +49,16 @@ impl Signed<'_> {
             found.ok_or_else(|| format!("no {name}"))
         };
         let date = self.header("x-amz-date")?;
-        let scope = format!("{}/{region}/{service}/aws4_request", &date[..8]);
+        let day = date.get(..8).ok_or_else(|| format!("no date: {date}"))?;
+        let scope = format!("{day}/{region}/{service}/aws4_request");
         let credential = field("Credential")?;
         if credential != format!("{KEY_ID}/{scope}") {
             return Err(format!("another credential: {credential}"));
         }
         let names: Vec<&str> = field("SignedHeaders")?.split(';').collect();
+        if let Some(name) = ["host", "x-amz-date"].into_iter().find(|name| !names.contains(name)) {
+            return Err(format!("{name} is not signed"));
+        }
         let must = |name: &&str| *name == "host" || *name == "content-type" || name.starts_with("x-amz-");
         let sent = self.headers.iter().map(|(name, _)| name.as_str());
         if let Some(name) = sent.filter(must).find(|name| !names.contains(name)) {
