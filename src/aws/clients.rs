@@ -9,7 +9,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 use object_store::{ClientConfigKey, ClientOptions, Error, Result};
-use reqwest::{Client, StatusCode};
+use reqwest::Client;
 
 use crate::bounded::address::is_metadata;
 use crate::bounded::client::{Reach, builder};
@@ -71,8 +71,7 @@ impl HttpService for Clients {
         let (head, body) = answer.into_parts();
         let told = told(body).await;
         // All requests for credentials may be repeated; the library tells trouble that passes by this kind alone.
-        let may_pass =
-            status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+        let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 429);
         if self.is_for_credentials && may_pass {
             return Err(HttpError::new_boxed(HttpErrorKind::Interrupted, format!("{status} {told}").trim_end().into()));
         }

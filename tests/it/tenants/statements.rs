@@ -68,7 +68,7 @@ const EXCEPTIONS: [(&str, &str, Why); 53] = [
     ("sql/directives/queue.rs", "FROM directives WHERE id @one_of($1) AND status = 'running'", Why::OwnRun),
     ("sql/directives/queue.rs", "UPDATE directives SET lease_until", Why::OwnRun),
     ("sql/drafts.rs", "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1", Why::Times),
-    ("sql/files.rs", "DELETE FROM files WHERE (tenant, user_id, id) IN", Why::Times),
+    ("sql/files.rs", "DELETE FROM files WHERE expires_at <= @now AND (tenant, user_id, id) IN", Why::Times),
     ("sql/previews.rs", "DELETE FROM previews WHERE id IN ( SELECT id FROM previews", Why::Times),
     ("sql/ready.rs", "DELETE FROM drafts WHERE id IS NULL", Why::Probe),
     ("sql/runs/append.rs", "UPDATE runs SET turns = $2", Why::OwnRun),
