@@ -178,6 +178,8 @@ const cases = {
     const row = await summary.evaluate((element) => [...element.querySelectorAll(".tool-name, .tool-hint")].map((part) => part.textContent).join(" "));
     await summary.click();
     const inside = page.locator(".tool-inside").first();
+    // What it was called with, and what it said.
+    await inside.locator("pre").nth(1).waitFor();
     const titles = await inside.locator("h3").allTextContents();
     const [asked, said] = await inside.locator("pre").allTextContents();
     await page.reload();
