@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** no error quotes what is in a file, but for the word of its type.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{io, iter};
 
 use google_cloud_auth::build_errors;
 use google_cloud_auth::credentials::service_account::AccessSpecifier;
@@ -64,6 +64,21 @@ pub(super) struct CredentialFile {
     json: Value,
 }
 
+/// What is secret in a word of who vouches for somebody: a text, or an object with it.
+pub(super) fn secrets_of_subject(word: &str) -> Vec<SecretString> {
+    let object = json::value_of(word.as_bytes()).unwrap_or_default();
+    secret(iter::once(word.trim()).chain(texts(&object)))
+}
+
+/// The texts in an object.
+fn texts(object: &Value) -> impl Iterator<Item = &str> {
+    object.as_object().into_iter().flat_map(|fields| fields.values()).filter_map(Value::as_str)
+}
+
+fn secret<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<SecretString> {
+    texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect()
+}
+
 /// Why a file is none that can be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileError {
@@ -113,10 +128,15 @@ impl CredentialFile {
         ["project_id", "quota_project_id"].iter().find_map(|key| self.json[*key].as_str())
     }
 
-    /// What is secret in it.
+    /// What is secret in it, also of what is sent to who vouches for it.
     pub(super) fn secrets(&self) -> Vec<SecretString> {
-        let texts = SECRETS.iter().filter_map(|key| self.json[*key].as_str());
-        texts.filter(|text| text.len() >= MIN_SECRET_BYTES).map(SecretString::from).collect()
+        let own = SECRETS.iter().filter_map(|key| self.json[*key].as_str());
+        secret(own.chain(texts(&self.json["credential_source"]["headers"])))
+    }
+
+    /// The file with the word of who vouches for it, which is sent for a token.
+    pub(super) fn subject(&self) -> Option<PathBuf> {
+        self.json["credential_source"]["file"].as_str().map(PathBuf::from)
     }
 
     /// The credentials in it. A user's requests are counted for the project that the file says, or else for `project`.

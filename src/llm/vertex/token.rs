@@ -17,7 +17,7 @@ use secrecy::SecretString;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::credentials::{CredentialFile, FileError, SCOPE};
+use super::credentials::{CredentialFile, FileError, SCOPE, secrets_of_subject};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::llm::failure;
 
@@ -44,6 +44,8 @@ struct Built {
     credentials: Credentials,
     /// What must not appear in errors.
     secrets: Vec<SecretString>,
+    /// The file of a word that must not either.
+    subject: Option<PathBuf>,
 }
 
 /// Why there is no access token.
@@ -87,7 +89,7 @@ impl Tokens {
             Err(_) => TokenError::Late(limit),
         };
         self.forget(&built).await;
-        Err(shown(error, &built.secrets))
+        Err(shown(error, &built.all_secrets().await))
     }
 
     /// The credentials of `source`, made once.
@@ -98,9 +100,11 @@ impl Tokens {
         }
         let built = Arc::new(match source {
             Source::File { path, project } => Built::of_file(path, project).await?,
-            Source::Metadata => {
-                Built { credentials: mds::Builder::default().with_scopes([SCOPE]).build()?, secrets: Vec::new() }
-            }
+            Source::Metadata => Built {
+                credentials: mds::Builder::default().with_scopes([SCOPE]).build()?,
+                secrets: Vec::new(),
+                subject: None,
+            },
         });
         *held = Some(Arc::clone(&built));
         Ok(built)
@@ -118,8 +122,17 @@ impl Tokens {
 impl Built {
     async fn of_file(path: &Path, project: &str) -> Result<Self, TokenError> {
         let file = CredentialFile::parse(path, tokio::fs::read(path).await)?;
-        let secrets = file.secrets();
-        Ok(Self { credentials: file.credentials(project)?, secrets })
+        let (secrets, subject) = (file.secrets(), file.subject());
+        Ok(Self { credentials: file.credentials(project)?, secrets, subject })
+    }
+
+    /// What no error may have. The word of who vouches for somebody is another one now and again.
+    async fn all_secrets(&self) -> Vec<SecretString> {
+        let word = match &self.subject {
+            Some(path) => tokio::fs::read_to_string(path).await.unwrap_or_default(),
+            None => String::new(),
+        };
+        self.secrets.iter().cloned().chain(secrets_of_subject(&word)).collect()
     }
 }
 

@@ -1,20 +1,10 @@
 //! The official clients, for Node and for Python, and the AI SDK: what they make of the answers, whole values compared.
 
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::with;
-use crate::support::app::TestApp;
-use crate::support::environment;
 use crate::support::model::{Script, Scripted, calls, says, turn};
-use crate::support::node;
-
-/// The longest time of one script in Python.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::support::{node, python};
 
 const ONCE: [(&str, &str); 1] = [("LLM__RETRY__ATTEMPTS", "1")];
 
@@ -31,30 +21,9 @@ async fn step(step: &str, model: &str, turns: impl IntoIterator<Item = Script>) 
 
 /// The same for Python.
 async fn python(step: &str, model: &str, turns: impl IntoIterator<Item = Script>) -> Option<(Value, Scripted)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let list = std::fs::read(root.join("tests/peers/anthropic-python-requirements.txt")).unwrap();
-    let installed = std::fs::read(root.join("target/peers/anthropic-python/installed.txt"));
-    if !installed.is_ok_and(|installed| installed == list) {
-        environment::skip("Anthropic's client for Python is not installed: tests/peers/anthropic-python install");
-        return None;
-    }
     let s = product(turns).await;
-    let seen = python_says(&s.app, root, step, model).await;
+    let seen = python::run("anthropic-python", &["messages.py", step, model], &s.app).await?;
     Some((seen, s))
-}
-
-async fn python_says(app: &TestApp, root: &Path, step: &str, model: &str) -> Value {
-    let running = Command::new(root.join("tests/peers/anthropic-python"))
-        .args(["run", "messages.py", step, model])
-        .env("SWITCHBOARD_URL", app.url(""))
-        .env("SWITCHBOARD_TOKEN", &app.token)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(PATIENCE, running).await.expect("the script takes too long").unwrap();
-    let (said, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{step}: {said}\n{error}");
-    serde_json::from_str(said.trim()).unwrap()
 }
 
 /// Turns with a thought, words, a call of the server's tool, and an answer.

@@ -1,16 +1,11 @@
 //! Programs that want an answer as a value of a type: the official client, LangChain and Pydantic AI (`tests/peers/agents`),
 //! in front of each of the vendors' wires.
 
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::wires::{self, Turn, Wire};
 use crate::support::app::TestApp;
-use crate::support::environment;
+use crate::support::python;
 use crate::support::upstream::Request;
 
 /// What the clients' types are made from.
@@ -20,24 +15,7 @@ fn trip() -> Value {
 
 /// What the steps have seen; `None` where the clients are not installed.
 async fn run(steps: &[&str], app: &TestApp) -> Option<Value> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let list = std::fs::read(root.join("tests/peers/agents-requirements.txt")).unwrap();
-    if !std::fs::read(root.join("target/peers/agents/installed.txt")).is_ok_and(|installed| installed == list) {
-        environment::skip("LangChain and Pydantic AI are not installed: tests/peers/agents install");
-        return None;
-    }
-    let running = Command::new(root.join("tests/peers/agents"))
-        .arg("run")
-        .args(steps)
-        .env("SWITCHBOARD_URL", app.url(""))
-        .env("SWITCHBOARD_TOKEN", &app.token)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(Duration::from_secs(300), running).await.expect("it ends in time").unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{errors}");
-    Some(serde_json::from_str(told.lines().last().unwrap()).unwrap())
+    python::run("agents", steps, app).await
 }
 
 /// The tool by which a request to a model wants its answer, by the names that the clients and we give them.

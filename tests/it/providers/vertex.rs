@@ -142,6 +142,29 @@ async fn who_another_service_vouches_for_changes_its_word_for_a_token() {
 }
 
 #[tokio::test]
+async fn the_word_of_another_is_in_no_error() {
+    for (word, format) in [
+        ("canary-word", json!({"type": "text"})),
+        (r#"{"token": "canary-word"}"#, json!({"type": "json", "subject_token_field_name": "token"})),
+    ] {
+        // It repeats what it was sent.
+        let words = json!({"error": "invalid_grant", "error_description": "Bad: canary-word"});
+        let (cloud, dir) =
+            (cloud([Answer::status(400, "application/json", words.to_string())]).await, TempDir::new().unwrap());
+        let place = dir.path().join("word");
+        std::fs::write(&place, word).unwrap();
+        let file = json!({
+            "type": "external_account", "audience": "//iam.googleapis.com/pools/p", "token_url": format!("{}/token", cloud.url()),
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "credential_source": {"file": place, "format": format},
+        });
+        let provider = connect(Vendor::Vertex, &settings(&cloud, &dir, &file, "project = 'acme-1'"));
+        let (_, failure) = turn(&*provider).await;
+        let line = report(&failure.unwrap());
+        assert!(line.contains("invalid_grant") && !line.contains("canary"), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_of_the_token_service_is_the_operator_s_to_mend_and_is_forgotten() {
     for status in [400, 401, 403] {
         // It repeats what it was sent.

@@ -10,6 +10,7 @@ pub mod model;
 pub mod node;
 pub mod postgres;
 pub mod process;
+pub mod python;
 pub mod redis;
 pub mod response;
 pub mod s3;
