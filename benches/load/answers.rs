@@ -2,6 +2,7 @@
 //! those of recordings, and no two chunks are the same.
 
 use std::sync::LazyLock;
+use std::time::Instant;
 
 /// Tokens of an answer, as they come.
 const TOKENS: [&str; 40] = [
@@ -53,14 +54,29 @@ const CHUNKS: usize = 256;
 /// One chunk after the other, in HTTP's chunked coding, as a server sends them that writes each event as it comes.
 static HTTP_CHUNKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let token = |nth: usize| serde_json::json!({ "content": TOKENS[nth % TOKENS.len()] }).to_string();
-    // Padding that is another one in each, by which some vendors hide the lengths of tokens.
-    let padding = |nth: usize| format!("{:08x}", nth * 0x9e37_79b1 % 0xffff_ffff);
     (0..CHUNKS).map(|nth| http_chunk(&event(&token(nth), "null", &padding(nth)))).collect()
 });
 
 /// The chunk that comes as number `nth`; the first has the word that clients wait for.
 pub fn nth_chunk(nth: usize) -> &'static [u8] {
     &HTTP_CHUNKS[nth % CHUNKS]
+}
+
+/// Stands before and after the time in a chunk that tells when it was sent.
+pub const AT: u8 = b'~';
+
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Microseconds on the clock of [`timed_chunk`].
+pub fn now_us() -> u64 {
+    BEGAN.elapsed().as_micros() as u64
+}
+
+/// A chunk like the others, whose text also tells when it was sent.
+pub fn timed_chunk(nth: usize) -> Vec<u8> {
+    let text = format!("{}~{}~", TOKENS[nth % TOKENS.len()], now_us());
+    let delta = serde_json::json!({ "content": text }).to_string();
+    http_chunk(&event(&delta, "null", &padding(nth)))
 }
 
 /// The end of an answer.
@@ -79,6 +95,11 @@ pub fn call(salt: usize) -> Vec<u8> {
     let mut answer = http_chunk(&event(&delta, "null", "00000000"));
     answer.extend_from_slice(&end("tool_calls"));
     answer
+}
+
+/// Another one in each chunk; some vendors hide the lengths of tokens by it.
+fn padding(nth: usize) -> String {
+    format!("{:08x}", nth * 0x9e37_79b1 % 0xffff_ffff)
 }
 
 fn event(delta: &str, finish: &str, padding: &str) -> String {

@@ -1,16 +1,55 @@
 //! The client of all servers: requests written and answers read by hand, so that a thousand streams cost it little.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::answers::{AT, now_us};
 
 /// Bytes that stand at the end of every answer with chunks.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// What an answer ends with that has ended well, in our frames or in the upstream's.
 const GOOD_ENDS: [&str; 2] = ["message_complete", "[DONE]"];
+
+/// What readers of paced streams have seen.
+#[derive(Default)]
+pub struct Seen {
+    /// Whether it counts now.
+    pub counts: AtomicBool,
+    /// How often a chunk's time began or ended.
+    marks: AtomicUsize,
+    /// Microseconds from a chunk to its reader, of the newest chunk of each read.
+    lags: Mutex<Vec<f64>>,
+}
+
+impl Seen {
+    pub fn chunks(&self) -> f64 {
+        self.marks.load(Ordering::Relaxed) as f64 / 2.0
+    }
+
+    pub fn lags(&self) -> Vec<f64> {
+        std::mem::take(&mut self.lags.lock().unwrap())
+    }
+
+    fn note(&self, read: &[u8]) {
+        if !self.counts.load(Ordering::Relaxed) {
+            return;
+        }
+        self.marks.fetch_add(memchr::memchr_iter(AT, read).count(), Ordering::Relaxed);
+        let mut from_end = memchr::memrchr_iter(AT, read);
+        let newest = from_end.next().zip(from_end.next()).and_then(|(end, begin)| read.get(begin + 1..end));
+        let sent: Option<u64> = newest.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        if let Some(sent) = sent {
+            self.lags.lock().unwrap().push(now_us().saturating_sub(sent) as f64);
+        }
+    }
+}
 
 /// One connection to a server, for one request after the other.
 pub struct Client {
@@ -74,6 +113,23 @@ impl Client {
             let read = self.stream.read(&mut buffer).await.unwrap();
             assert!(read > 0, "the answer broke off: {}", String::from_utf8_lossy(&seen));
             seen.extend_from_slice(&buffer[..read]);
+        }
+    }
+
+    /// Asks for something that is answered as a whole, and reads it.
+    pub async fn get(&mut self, path: &str) {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n");
+        self.stream.write_all(request.as_bytes()).await.unwrap();
+        let mut buffer = [0; 4 * 1024];
+        let read = self.stream.read(&mut buffer).await.unwrap();
+        assert!(buffer[..read].starts_with(b"HTTP/1.1 200"));
+    }
+
+    /// Reads a paced stream for ever and notes what comes.
+    pub async fn watch(mut self, seen: Arc<Seen>) {
+        let mut buffer = [0; 4 * 1024];
+        while let Ok(read @ 1..) = self.stream.read(&mut buffer).await {
+            seen.note(&buffer[..read]);
         }
     }
 

@@ -177,7 +177,7 @@ async fn waiting(server: &Server, sink: &Sink, database: &str) {
     }
 }
 
-async fn new_database(postgres: &str) -> String {
+pub async fn new_database(postgres: &str) -> String {
     let name = format!("switchboard_bench_{}", uuid::Uuid::new_v4().simple());
     let mut connection = PgConnection::connect(postgres).await.unwrap();
     sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await.unwrap();

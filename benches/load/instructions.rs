@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tokio::task::JoinSet;
 
-use crate::report::Report;
+use crate::report::{Most, Report};
 use crate::server::{Role, Server};
 use crate::tls::Wire;
 use crate::upstream::Upstream;
@@ -21,8 +21,8 @@ pub async fn measure(report: &mut Report, upstream: &Upstream) {
         short.push((role, (more - few) / 40.0));
         chunk.push((role, (chunks - few) / 4_000.0));
     }
-    report.add("instructions per chunk", "", None, chunk);
-    report.add("instructions per short request", "", None, short.clone());
+    report.add("instructions per chunk", "", Most::Any, chunk);
+    report.add("instructions per short request", "", Most::Any, short.clone());
     let bare = short.last().unwrap().1;
     let mut runs = Vec::new();
     for turns in ["tools 1", "tools 2", "tools 3", "tools 19", "tools 20", "tools 21"] {
@@ -31,9 +31,9 @@ pub async fn measure(report: &mut Report, upstream: &Upstream) {
         runs.push((more - few) / 10.0);
     }
     let ours = |value: f64| vec![(Role::Product, value)];
-    report.add("instructions, tool round beyond two", "", None, ours(runs[0] - 2.0 * bare));
-    report.add("instructions, turn 3 of a run", "", None, ours((runs[2] - runs[0]) / 2.0));
-    report.add("instructions, turn 20 of a run", "", None, ours((runs[5] - runs[3]) / 2.0));
+    report.add("instructions, tool round beyond two", "", Most::Any, ours(runs[0] - 2.0 * bare));
+    report.add("instructions, turn 3 of a run", "", Most::Any, ours((runs[2] - runs[0]) / 2.0));
+    report.add("instructions, turn 20 of a run", "", Most::Any, ours((runs[5] - runs[3]) / 2.0));
 }
 
 /// Instructions of a server's whole life with these requests, one after the other.

@@ -1,10 +1,10 @@
 //! What the server costs under load, measured from outside and compared in one run with two others before the same upstream:
-//! a plain axum and reqwest proxy, and a hand-written limit (`benches/limit/`) that only makes the frames anew.
+//! a plain axum and reqwest proxy, and a hand-written relay (`benches/relay/`) that reads each event and writes it anew.
 //!
 //! `cargo bench` measures all figures of `docs/PERFORMANCE.md`, says each on a line that begins with `figure`, and ends with
 //! a table. Each server is a process of its own; its CPU time and memory are read from `/proc`. Times on a shared machine
 //! vary: the ratio in one run is what counts.
-//! `cargo bench -- chunks` (or `wires`, `paced`, `tools`, `memory`, `start`) measures only that.
+//! `cargo bench -- chunks` (or `short`, `first`, `paced`, `many`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
 //! `cargo bench -- instructions "fast 200" 20 FILE` leaves what valgrind counted of so many runs, for `callgrind_annotate`.
 //! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
@@ -31,8 +31,8 @@ mod fairness;
 mod figures;
 mod files;
 mod instructions;
-#[path = "../limit/mod.rs"]
-mod limit;
+#[path = "../relay/mod.rs"]
+mod relay;
 mod report;
 mod runs;
 mod server;
@@ -49,7 +49,7 @@ fn main() {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["serve-proxy", upstream] => on_all_cores().block_on(server::serve_proxy((*upstream).to_owned())),
-        ["serve-limit", upstream] => on_all_cores().block_on(server::serve_limit((*upstream).to_owned())),
+        ["serve-relay", upstream] => on_all_cores().block_on(server::serve_relay((*upstream).to_owned())),
         names => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(measure(names));
@@ -63,6 +63,7 @@ fn on_all_cores() -> tokio::runtime::Runtime {
 }
 
 async fn measure(names: &[&str]) {
+    server::leave_the_core();
     let upstream = Upstream::start();
     if let ["profile", kind, seconds, out] = names {
         let kind: &'static str = (*kind).to_owned().leak();
@@ -75,6 +76,7 @@ async fn measure(names: &[&str]) {
         return fairness::measure(&upstream).await;
     }
     if let ["directives"] = names {
+        server::take_all_cores();
         return directives::measure(&upstream).await;
     }
     if let ["files"] = names {
@@ -103,14 +105,20 @@ async fn measure(names: &[&str]) {
     if wanted("chunks") {
         figures::chunks(&mut report, &upstream).await;
     }
-    if wanted("wires") {
-        figures::wires(&mut report, &upstream).await;
+    if wanted("short") {
+        figures::short(&mut report, &upstream).await;
+    }
+    if wanted("first") {
+        figures::first(&mut report, &upstream).await;
     }
     if wanted("tools") {
         figures::tools(&mut report, &upstream).await;
     }
     if wanted("paced") {
         figures::paced(&mut report, &upstream).await;
+    }
+    if wanted("many") {
+        figures::many(&mut report, &upstream).await;
     }
     if wanted("memory") {
         figures::memory(&mut report, &upstream, figures::most_streams()).await;

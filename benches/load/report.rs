@@ -2,12 +2,22 @@
 
 use crate::server::Role;
 
+/// The most that the product may take.
+#[derive(Debug, Clone, Copy)]
+pub enum Most {
+    /// A number that is only told.
+    Any,
+    /// So many of the figure's unit.
+    Is(f64),
+    /// So many times what the relay takes in the same run.
+    TimesRelay(f64),
+}
+
 /// One figure of all servers that have it.
 pub struct Figure {
     name: &'static str,
     unit: &'static str,
-    /// The most that the product may take; `None` for a number without a limit.
-    target: Option<f64>,
+    most: Most,
     values: Vec<(Role, f64)>,
 }
 
@@ -17,8 +27,8 @@ pub struct Report(Vec<Figure>);
 
 impl Report {
     /// Notes a figure and says it.
-    pub fn add(&mut self, name: &'static str, unit: &'static str, target: Option<f64>, values: Vec<(Role, f64)>) {
-        let figure = Figure { name, unit, target, values };
+    pub fn add(&mut self, name: &'static str, unit: &'static str, most: Most, values: Vec<(Role, f64)>) {
+        let figure = Figure { name, unit, most, values };
         println!("{}", figure.line());
         self.0.push(figure);
     }
@@ -27,21 +37,21 @@ impl Report {
     pub fn table(&self) {
         println!();
         println!(
-            "{:<34}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}  ",
-            "", "", "limit", "proxy", "ours", "to limit", "at most"
+            "{:<44}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}  ",
+            "", "", "relay", "proxy", "ours", "to relay", "at most"
         );
         for figure in &self.0 {
             let cell = |role| figure.of(role).map_or("-".to_owned(), plain);
-            let ratio = figure.of(Role::Product).zip(figure.of(Role::Limit)).map(|(ours, limit)| ours / limit);
+            let ratio = figure.of(Role::Product).zip(figure.of(Role::Relay)).map(|(ours, relay)| ours / relay);
             println!(
-                "{:<34}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}  {}",
+                "{:<44}{:>7}{:>10}{:>10}{:>10}{:>10}{:>10}  {}",
                 figure.name,
                 figure.unit,
-                cell(Role::Limit),
+                cell(Role::Relay),
                 cell(Role::Proxy),
                 cell(Role::Product),
                 ratio.map_or("-".to_owned(), |ratio| format!("x{ratio:.1}")),
-                figure.target.map_or("-".to_owned(), plain),
+                figure.target().map_or("-".to_owned(), plain),
                 figure.verdict()
             );
         }
@@ -53,8 +63,16 @@ impl Figure {
         self.values.iter().find(|(other, _)| *other == role).map(|(_, value)| *value)
     }
 
+    fn target(&self) -> Option<f64> {
+        match self.most {
+            Most::Any => None,
+            Most::Is(most) => Some(most),
+            Most::TimesRelay(times) => self.of(Role::Relay).map(|relay| relay * times),
+        }
+    }
+
     fn verdict(&self) -> &'static str {
-        match self.target.zip(self.of(Role::Product)) {
+        match self.target().zip(self.of(Role::Product)) {
             Some((target, ours)) if ours <= target => "reached",
             Some(_) => "MISSED",
             None => "",
@@ -66,8 +84,8 @@ impl Figure {
         for (role, value) in &self.values {
             line.push_str(&format!(" {}={value:.3}", format!("{role:?}").to_lowercase()));
         }
-        if let Some(target) = self.target {
-            line.push_str(&format!(" target={target} verdict={}", self.verdict().to_lowercase()));
+        if let Some(target) = self.target() {
+            line.push_str(&format!(" target={target:.3} verdict={}", self.verdict().to_lowercase()));
         }
         line
     }
@@ -88,7 +106,12 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The value that 99 of 100 are not above.
-pub fn p99(mut values: Vec<f64>) -> f64 {
+pub fn p99(values: Vec<f64>) -> f64 {
+    quantile(values, 990)
+}
+
+/// The value that so many of 1,000 are not above.
+pub fn quantile(mut values: Vec<f64>, of_thousand: usize) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[(values.len() * 99).div_ceil(100) - 1]
+    values[(values.len() * of_thousand).div_ceil(1000) - 1]
 }

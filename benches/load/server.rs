@@ -1,9 +1,9 @@
 //! The servers under measurement, each in a process of its own: the product as it is shipped, a plain proxy, and the
-//! hand-written limit.
+//! hand-written relay.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,12 +18,31 @@ use switchboard::http::auth::{self, Claims, Mode};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
-use crate::limit;
+use crate::relay;
 use crate::tls::Wire;
 use crate::upstream::Upstream;
 
 /// The shared secret of the bench's tokens.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// What starts a server on a core that client and model leave to it.
+pub const ON_ITS_CORE: [&str; 3] = ["taskset", "--cpu-list", "0"];
+
+/// Leaves the servers' core to them: this process, client and model, stays on the other one.
+pub fn leave_the_core() {
+    allow("1");
+}
+
+/// Takes all cores again.
+pub fn take_all_cores() {
+    allow("0-1");
+}
+
+fn allow(cores: &str) {
+    let own = std::process::id().to_string();
+    let line = ["--all-tasks", "--cpu-list", "--pid", cores, &own];
+    assert!(Command::new("taskset").args(line).stdout(Stdio::null()).status().unwrap().success());
+}
 
 const PROFILE: &str = r#"id = "bench"
 context_type = "bench"
@@ -51,17 +70,18 @@ pub enum Role {
     Product,
     /// axum in, reqwest out, and the bytes as they are.
     Proxy,
-    /// hyper in, hyper out, and the frames made anew.
-    Limit,
+    /// hyper in, hyper out, and each event read by serde and written anew.
+    Relay,
 }
 
 impl Role {
-    pub const ALL: [Self; 3] = [Self::Limit, Self::Proxy, Self::Product];
+    pub const ALL: [Self; 3] = [Self::Relay, Self::Proxy, Self::Product];
 }
 
 /// A server under measurement.
 pub struct Server {
     child: Child,
+    role: Role,
     pub address: SocketAddr,
     pub token: String,
     /// From the start of the process to its address.
@@ -78,14 +98,14 @@ impl Server {
 
     /// The same, which asks its model over `wire`.
     pub fn start_over(wire: Wire, role: Role, upstream: &Upstream) -> Self {
-        let data = tempfile::tempdir().unwrap().keep();
-        Self::start_with(&[], role, (upstream, wire), &data, &[])
+        let data = data();
+        Self::start_with(&ON_ITS_CORE, role, (upstream, wire), &data, &[])
     }
 
     /// The product with these settings besides.
     pub fn start_product(upstream: &Upstream, settings: &[(&str, &str)]) -> Self {
-        let data = tempfile::tempdir().unwrap().keep();
-        Self::start_with(&[], Role::Product, (upstream, Wire::Plain), &data, settings)
+        let data = data();
+        Self::start_with(&ON_ITS_CORE, Role::Product, (upstream, Wire::Plain), &data, settings)
     }
 
     /// Started by another program, which gets its command line as arguments; its data in `data`.
@@ -102,7 +122,7 @@ impl Server {
         match role {
             Role::Product => line.push(env!("CARGO_BIN_EXE_switchboard")),
             Role::Proxy => line.extend([own.to_str().unwrap(), "serve-proxy", &url]),
-            Role::Limit => line.extend([own.to_str().unwrap(), "serve-limit", &url]),
+            Role::Relay => line.extend([own.to_str().unwrap(), "serve-relay", &url]),
         }
         let mut command = Command::new(line[0]);
         command.args(&line[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).current_dir(data);
@@ -127,7 +147,11 @@ impl Server {
         let address = line.split_once("http://").and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or("");
         let address = address.parse().unwrap_or_else(|_| panic!("{role:?} said {line:?}"));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { child, address, token, started_in, http, _stdout: stdout }
+        Self { child, role, address, token, started_in, http, _stdout: stdout }
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
     }
 
     pub fn pid(&self) -> u32 {
@@ -186,6 +210,11 @@ impl Drop for Server {
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
+}
+
+/// A new folder for a server's data.
+pub fn data() -> PathBuf {
+    tempfile::tempdir().unwrap().keep()
 }
 
 /// CPU time of all threads of a process, in seconds; `schedstat` counts nanoseconds where `stat` counts ticks.
@@ -272,8 +301,8 @@ pub async fn serve_proxy(upstream: String) {
     axum::serve(listener, router).await.unwrap();
 }
 
-pub async fn serve_limit(upstream: String) {
-    limit::serve(upstream, announce).await;
+pub async fn serve_relay(upstream: String) {
+    relay::serve(upstream, announce).await;
 }
 
 fn announce(address: SocketAddr) {

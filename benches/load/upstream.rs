@@ -2,9 +2,9 @@
 //! little and are never what is measured. The message says what to answer: `@fast 200@`, `@paced@`, `@hold@`, `@slow 5 600@`,
 //! `@tools 3@`.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,9 +12,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConnection;
 use tokio_rustls::server::TlsStream;
 
-use crate::answers::{call, end, nth_chunk};
+use crate::answers::{call, end, nth_chunk, timed_chunk};
 use crate::server::cpu_of;
 use crate::tls::{Certificate, Wire};
 
@@ -45,9 +46,7 @@ pub struct Seen {
 struct Watched {
     pid: Mutex<Option<u32>>,
     seen: Mutex<Vec<Seen>>,
-    paced: Mutex<[Vec<TcpStream>; PACE_MS]>,
-    /// Chunks that paced streams were sent.
-    sent: AtomicUsize,
+    paced: Mutex<[Vec<Paced>; PACE_MS]>,
 }
 
 impl Upstream {
@@ -87,11 +86,6 @@ impl Upstream {
         self.certificate.authority()
     }
 
-    /// How many chunks paced streams were sent so far.
-    pub fn sent(&self) -> usize {
-        self.watched.sent.load(Ordering::Relaxed)
-    }
-
     /// From now on notes the CPU time of a process with every model call; `None` ends that. Gives what was noted.
     pub fn watch(&self, pid: Option<u32>) -> Vec<Seen> {
         *self.watched.pid.lock().unwrap() = pid;
@@ -127,14 +121,52 @@ async fn pace(watched: Arc<Watched>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     for (round, slot) in (0..PACE_MS).cycle().enumerate() {
         ticks.tick().await;
-        let chunk = nth_chunk(round / PACE_MS);
-        watched.paced.lock().unwrap()[slot].retain(|stream| match stream.try_write(chunk) {
-            Ok(_) => {
-                watched.sent.fetch_add(1, Ordering::Relaxed);
-                true
+        let chunk = timed_chunk(round / PACE_MS);
+        watched.paced.lock().unwrap()[slot].retain_mut(|stream| stream.send(&chunk).is_ok());
+    }
+}
+
+/// A stream that gets a chunk every [`PACE_MS`]. What the other side does not take yet waits.
+enum Paced {
+    Plain(TcpStream, Vec<u8>),
+    Tls(TcpStream, Box<ServerConnection>),
+}
+
+impl Paced {
+    fn send(&mut self, chunk: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Plain(stream, waiting) => {
+                waiting.extend_from_slice(chunk);
+                let written = taken(stream.try_write(waiting))?;
+                waiting.drain(..written);
             }
-            Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
-        });
+            Self::Tls(stream, connection) => {
+                connection.writer().write_all(chunk)?;
+                while connection.wants_write() && taken(connection.write_tls(&mut Ready(stream)))? > 0 {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes went out, none where there is no room now.
+fn taken(written: std::io::Result<usize>) -> std::io::Result<usize> {
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(0),
+        other => other,
+    }
+}
+
+/// Writes what a stream takes at once.
+struct Ready<'a>(&'a TcpStream);
+
+impl std::io::Write for Ready<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -222,13 +254,15 @@ trait Connection: AsyncRead + AsyncWrite + Unpin {
 
 impl Connection for TcpStream {
     fn keep_pace(self, watched: &Watched, number: usize) {
-        watched.paced.lock().unwrap()[number % PACE_MS].push(self);
+        watched.paced.lock().unwrap()[number % PACE_MS].push(Paced::Plain(self, Vec::new()));
     }
 }
 
 impl Connection for TlsStream<TcpStream> {
-    fn keep_pace(self, _: &Watched, _: usize) {
-        panic!("only the plain model keeps a pace; ask for a slow answer");
+    fn keep_pace(self, watched: &Watched, number: usize) {
+        let (stream, mut connection) = self.into_inner();
+        connection.set_buffer_limit(None);
+        watched.paced.lock().unwrap()[number % PACE_MS].push(Paced::Tls(stream, Box::new(connection)));
     }
 }
 
