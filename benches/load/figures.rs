@@ -19,6 +19,9 @@ use crate::server::{ON_ITS_CORE, Role, Server, cpu_of, leave_the_core, take_all_
 use crate::tls::Wire;
 use crate::upstream::{PACE_MS, Upstream};
 
+/// Names a server of PostgreSQL.
+const POSTGRES: &str = "SWITCHBOARD_TEST_POSTGRES_URL";
+
 /// Rounds whose middle one is the figure.
 const ROUNDS: usize = 5;
 
@@ -81,13 +84,20 @@ pub async fn short(report: &mut Report, upstream: &Upstream) {
         figures.push((role, short_us(&Server::start(role, upstream)).await));
     }
     report.add("CPU per short request, SQLite", "us", Most::Is(250.0), figures);
-    let Ok(postgres) = std::env::var("SWITCHBOARD_TEST_POSTGRES_URL") else {
-        return println!("SKIPPED: SWITCHBOARD_TEST_POSTGRES_URL names no PostgreSQL");
-    };
-    let database = new_database(&postgres).await;
-    let server = Server::start_product(upstream, &[("STORE__URL", &database)]);
-    let figures = vec![(Role::Product, short_us(&server).await)];
+    if std::env::var(POSTGRES).is_err() {
+        return println!("SKIPPED: {POSTGRES} names no PostgreSQL");
+    }
+    let figures = vec![(Role::Product, short_us(&product(upstream, true).await).await)];
     report.add("CPU per short request, PostgreSQL", "us", Most::Is(400.0), figures);
+}
+
+/// The product, with its store on the disk or in a new database of PostgreSQL.
+pub async fn product(upstream: &Upstream, is_postgres: bool) -> Server {
+    if !is_postgres {
+        return Server::start(Role::Product, upstream);
+    }
+    let database = new_database(&std::env::var(POSTGRES).unwrap()).await;
+    Server::start_product(upstream, &[("STORE__URL", &database)])
 }
 
 async fn short_us(server: &Server) -> f64 {

@@ -69,8 +69,7 @@ fn totals(counts: &Path) -> f64 {
 
 /// Leaves a profile of the product under one kind of request at `out`, for `perf script` and `benches/flame.py`. Stacks are
 /// walked by the program's own unwinding tables.
-pub async fn profile(upstream: &Upstream, kind: &'static str, seconds: u64, out: &str) {
-    let server = Server::start(Role::Product, upstream);
+pub async fn profile(server: &Server, kind: &'static str, seconds: u64, out: &str) {
     let mut clients = JoinSet::new();
     for _ in 0..8 {
         let mut client = server.client().await;

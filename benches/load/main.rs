@@ -8,7 +8,7 @@
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
 //! `cargo bench -- instructions "fast 200" 20 FILE` leaves what valgrind counted of so many runs, for `callgrind_annotate`.
 //! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
-//! `benches/flame.py`.
+//! `benches/flame.py`; with `postgres` as a last word, of a server with PostgreSQL.
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- directives` measures directives, signals and deliveries.
@@ -65,9 +65,10 @@ fn on_all_cores() -> tokio::runtime::Runtime {
 async fn measure(names: &[&str]) {
     server::leave_the_core();
     let upstream = Upstream::start();
-    if let ["profile", kind, seconds, out] = names {
+    if let ["profile", kind, seconds, out, store @ ..] = names {
         let kind: &'static str = (*kind).to_owned().leak();
-        return instructions::profile(&upstream, kind, seconds.parse().unwrap(), out).await;
+        let server = figures::product(&upstream, store == ["postgres"]).await;
+        return instructions::profile(&server, kind, seconds.parse().unwrap(), out).await;
     }
     if let ["instructions", kind, times, out] = names {
         return instructions::annotate(&upstream, kind, times.parse().unwrap(), out).await;

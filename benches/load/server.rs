@@ -12,6 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::routing::post;
+use axum::serve::ListenerExt;
 use secrecy::SecretString;
 use switchboard::agent::ports::clock::SystemClock;
 use switchboard::http::auth::{self, Claims, Mode};
@@ -298,7 +299,8 @@ pub async fn serve_proxy(upstream: String) {
     let router = Router::new().route("/v1/agent/chat", post(relay)).with_state((client, upstream));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     announce(listener.local_addr().unwrap());
-    axum::serve(listener, router).await.unwrap();
+    let at_once = |stream: &mut tokio::net::TcpStream| stream.set_nodelay(true).unwrap();
+    axum::serve(listener.tap_io(at_once), router).await.unwrap();
 }
 
 pub async fn serve_relay(upstream: String) {
