@@ -9,16 +9,17 @@
 mod open;
 
 use std::borrow::Cow;
+use std::mem;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Postgres, Transaction};
+use sqlx::{Arguments, AssertSqlSafe, Postgres, Transaction};
 
 use super::scope::{Reach, Scope};
 use super::statement::dialect::Dialect;
-use super::statement::{Batch, Statement, add_values};
+use super::statement::{Batch, Statement, add_values, push_numbered};
 use crate::observe::metrics::{Access, store_waited};
 
 /// How long closing waits for what is still under way, such as connections to a server that does not answer.
@@ -129,14 +130,51 @@ pub(super) fn prepared(statement: Statement) -> Result<(AssertSqlSafe<Cow<'stati
     Ok((AssertSqlSafe(Dialect::Postgres.fill(statement.text)), arguments))
 }
 
-/// Runs them all, one after the other: the protocol takes parameters for one at a time. A row of the last one, if that has any.
+/// Runs them all, one after the other: the protocol takes parameters for one at a time. What stands together and is about
+/// different tables is one statement. A row of the last one, if that has any.
 pub(super) async fn fetch(batch: Batch, connection: &mut PgConnection) -> Result<Option<PgRow>, sqlx::Error> {
-    let mut row = None;
+    let (mut row, mut together) = (None, Vec::<Statement>::new());
     for statement in batch.0 {
-        let (text, arguments) = prepared(statement)?;
-        row = sqlx::query_with(text, arguments).fetch_optional(&mut *connection).await?;
+        let is_other = |before: &Statement| before.table.is_some() && before.table != statement.table;
+        if !together.is_empty() && !(statement.table.is_some() && together.iter().all(is_other)) {
+            row = run(mem::take(&mut together), connection).await?;
+        }
+        together.push(statement);
+    }
+    if !together.is_empty() {
+        row = run(together, connection).await?;
     }
     Ok(row)
+}
+
+/// Runs them as one statement, each but the last one in its `WITH`.
+async fn run(mut statements: Vec<Statement>, connection: &mut PgConnection) -> Result<Option<PgRow>, sqlx::Error> {
+    let Some(last) = statements.pop() else { return Ok(None) };
+    let (text, arguments) = match statements.is_empty() {
+        true => prepared(last)?,
+        false => joined(statements, last)?,
+    };
+    sqlx::query_with(text, arguments).fetch_optional(connection).await
+}
+
+fn joined(
+    statements: Vec<Statement>,
+    last: Statement,
+) -> Result<(AssertSqlSafe<Cow<'static, str>>, PgArguments), sqlx::Error> {
+    let (mut joined, mut arguments) = ("WITH".to_owned(), PgArguments::default());
+    for (nth, statement) in statements.into_iter().enumerate() {
+        joined.push_str(if nth == 0 { " c" } else { ", c" });
+        joined.push_str(itoa::Buffer::new().format(nth));
+        joined.push_str(" AS (");
+        push_numbered(&mut joined, &Dialect::Postgres.fill(statement.text), arguments.len());
+        joined.push(')');
+        add_values(&mut arguments, statement.values)?;
+    }
+    joined.push(' ');
+    push_numbered(&mut joined, &Dialect::Postgres.fill(last.text), arguments.len());
+    add_values(&mut arguments, last.values)?;
+    // Put together of the texts of this program alone.
+    Ok((AssertSqlSafe(Cow::Owned(joined)), arguments))
 }
 
 /// Makes transactions of one owner that count `what` first and insert then wait for each other: until this one ends,

@@ -59,15 +59,16 @@ pub(super) async fn count_seen(
     Ok(count.bind((tip, upto)).fetch_value(connection).await?)
 }
 
-/// Notes how many messages a user sees of a run that has ended, all of which are there.
-pub(super) fn note_seen(batch: &mut Batch, run: RunId) {
+/// Notes how many messages a user sees of a run that has ended, all of which are there, and how much of what it has spent
+/// is charged, if that is new.
+pub(super) fn note_seen(batch: &mut Batch, run: RunId, charged: Option<i64>) {
     let note = batch.say(concat!(
         "UPDATE runs SET seen_own = (
              SELECT COUNT(*) FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
                  AND m.conversation = r.conversation AND m.run_seq = r.run_seq
              WHERE r.id = $1 AND ",
         is_seen!(),
-        ") WHERE id = $1",
+        "), charged = COALESCE($2, charged) WHERE id = $1",
     ));
-    note.bind(run.to_string());
+    note.bind((run.to_string(), charged));
 }

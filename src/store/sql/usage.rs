@@ -11,7 +11,6 @@ use crate::agent::ports::usage::{Of, UsageStore, Used, UsedInConversation, UsedI
 use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
-use crate::chat::ids::RunId;
 use crate::chat::stream::Spent;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;
@@ -226,15 +225,28 @@ impl SqlStore {
     }
 }
 
-/// Adds what the commit has spent to what its owner has used, as far as that was not done before: `charged` of it was, says
-/// the run's row, which this transaction holds. Last of all that a transaction does, since others of this user wait for it.
-pub(super) fn charge(batch: &mut Batch, scope: &Scope, (run, charged): (RunId, i64), commit: Commit<'_>) {
-    let first = i64::from(commit.first_spent);
-    let known = usize::try_from(charged.saturating_sub(first)).unwrap_or_default();
-    let Some(new) = commit.spent.get(known..).filter(|new| !new.is_empty()) else { return };
-    let now_charged = first.saturating_add(i64::try_from(commit.spent.len()).unwrap_or(i64::MAX));
-    batch.say("UPDATE runs SET charged = $2 WHERE id = $1").bind((run.to_string(), now_charged));
-    add(batch, scope, new, charged == 0);
+/// What a commit has spent that its owner is not charged with yet.
+pub(super) struct Charge<'a> {
+    spent: &'a [Spent],
+    begins_run: bool,
+    /// How many of the run's are charged behind this.
+    pub(super) upto: i64,
+}
+
+impl<'a> Charge<'a> {
+    /// `charged` of the run's are charged, says its row, which this transaction holds. `None` when nothing is new.
+    pub(super) fn of(commit: Commit<'a>, charged: i64) -> Option<Self> {
+        let first = i64::from(commit.first_spent);
+        let known = usize::try_from(charged.saturating_sub(first)).unwrap_or_default();
+        let spent = commit.spent.get(known..).filter(|new| !new.is_empty())?;
+        let upto = first.saturating_add(i64::try_from(commit.spent.len()).unwrap_or(i64::MAX));
+        Some(Self { spent, begins_run: charged == 0, upto })
+    }
+}
+
+/// Adds it to what its owner has used. Last of all that a transaction does, since others of this user wait for it.
+pub(super) fn charge(batch: &mut Batch, scope: &Scope, new: Charge<'_>) {
+    add(batch, scope, new.spent, new.begins_run);
 }
 
 /// Adds it to what the owner has used; `begins_run`: the first of them is the first one of its run.

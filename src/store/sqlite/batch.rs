@@ -8,7 +8,7 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe};
 
 use crate::store::statement::dialect::Dialect;
-use crate::store::statement::{Batch, Statement, add_values};
+use crate::store::statement::{Batch, Statement, add_values, push_numbered};
 
 /// How many statements are kept prepared as one text; longer ones come in too many lengths.
 const KEPT_STATEMENTS: usize = 12;
@@ -45,19 +45,7 @@ fn joined(batch: Batch) -> Result<Query<'static, Sqlite, SqliteArguments>, sqlx:
     let (mut joined, mut arguments) = (String::new(), SqliteArguments::default());
     for statement in batch.0 {
         let before = arguments.len();
-        let text = Dialect::Sqlite.fill(statement.text);
-        let mut rest = &*text;
-        while let Some((text, numbered)) = rest.split_once('$') {
-            joined.push_str(text);
-            joined.push('$');
-            let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
-            let (digits, after) = numbered.split_at(digits);
-            if let Ok(number) = digits.parse::<usize>() {
-                joined.push_str(itoa::Buffer::new().format(before + number));
-            }
-            rest = after;
-        }
-        joined.push_str(rest);
+        push_numbered(&mut joined, &Dialect::Sqlite.fill(statement.text), before);
         joined.push_str(";\n");
         add_values(&mut arguments, statement.values)?;
     }

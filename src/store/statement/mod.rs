@@ -18,6 +18,9 @@ pub(super) struct Statement {
     pub(super) text: Cow<'static, str>,
     /// In the order of their numbers.
     pub(super) values: Vec<Value>,
+    /// Where it changes rows of this table alone, reads nothing but its parameters and gives no row: such statements about
+    /// different tables can be run as one.
+    pub(super) table: Option<&'static str>,
 }
 
 /// The value of a parameter. `None` is `NULL`, which has a type too.
@@ -115,7 +118,7 @@ impl<P: Parameter> Parameter for Option<P> {
 /// A statement of this text, whose parameters are bound next. It is run by the methods that
 /// [`super::database`] gives it.
 pub(super) fn query(text: &'static str) -> Statement {
-    Statement { text: Cow::Borrowed(text), values: Vec::new() }
+    Statement { text: Cow::Borrowed(text), values: Vec::new(), table: None }
 }
 
 impl Statement {
@@ -145,6 +148,12 @@ impl Batch {
         self
     }
 
+    /// Adds a change of this table alone, which reads nothing but its parameters and gives no row.
+    pub(super) fn change(&mut self, table: &'static str, text: &'static str) -> &mut Self {
+        self.0.push(Statement { table: Some(table), ..query(text) });
+        self
+    }
+
     /// Binds the next parameters of the last statement.
     pub(super) fn bind(&mut self, parameters: impl Parameters) -> &mut Self {
         if let Some(last) = self.0.last_mut() {
@@ -152,6 +161,22 @@ impl Batch {
         }
         self
     }
+}
+
+/// Writes `text` behind other texts that have `before` parameters: its own are numbered on.
+pub(super) fn push_numbered(joined: &mut String, text: &str, before: usize) {
+    let mut rest = text;
+    while let Some((text, numbered)) = rest.split_once('$') {
+        joined.push_str(text);
+        joined.push('$');
+        let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, after) = numbered.split_at(digits);
+        if let Ok(number) = digits.parse::<usize>() {
+            joined.push_str(itoa::Buffer::new().format(before + number));
+        }
+        rest = after;
+    }
+    joined.push_str(rest);
 }
 
 /// Adds `values` to the parameters of a database.

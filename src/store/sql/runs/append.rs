@@ -8,7 +8,7 @@ use super::audit::{tell, tell_ended};
 use super::files::note_uses;
 use super::payloads::{PayloadRow, insert_payloads};
 use super::places::keep_place;
-use super::usage::charge;
+use super::usage::{Charge, charge};
 use super::{Seat, SqlStore, charged_seat};
 use crate::agent::ports::audit::sha256;
 use crate::agent::ports::store::Commit;
@@ -80,7 +80,10 @@ impl SqlStore {
         tell_denied(&mut transaction, &mut batch, &self.subscriptions, &seat, (run, commit)).await?;
         forget_pieces(&mut batch, run);
         insert_rows(&mut batch, &seat, run, commit, rows, now);
-        charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
+        if let Some(new) = Charge::of(commit, charged) {
+            batch.say("UPDATE runs SET charged = $2 WHERE id = $1").bind((run.to_string(), new.upto));
+            charge(&mut batch, &seat.conversation.scope, new);
+        }
         batch.commit(transaction).await?;
         Ok(())
     }
@@ -236,12 +239,13 @@ pub(super) fn tell_unknown(batch: &mut Batch, conversation: &ConversationRow, ru
 
 /// Removes the pieces of the turn that streamed: they are in a message now, or not needed any more.
 pub(super) fn forget_pieces(batch: &mut Batch, run: RunId) {
-    batch.say("DELETE FROM partials WHERE run_id = $1").bind(run.to_string());
+    batch.change("partials", "DELETE FROM partials WHERE run_id = $1").bind(run.to_string());
 }
 
 /// Writes one message of a run.
 pub(super) fn insert_message(batch: &mut Batch, seat: &Seat, seq: i64, record: Record, now: i64) {
-    let insert = batch.say(
+    let insert = batch.change(
+        "messages",
         "INSERT INTO messages (tenant, user_id, conversation, run_seq, seq, kind, body, created_at, fates, author)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (tenant, user_id, conversation, run_seq, seq) DO NOTHING",
@@ -275,7 +279,8 @@ fn insert_entry(
     (at, kind, body): (i64, &str, String),
 ) {
     let (run, seq) = number.unzip();
-    let insert = batch.say(
+    let insert = batch.change(
+        "trail",
         "INSERT INTO trail (tenant, user_id, conversation, run_id, seq, at, kind, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (run_id, seq) WHERE run_id IS NOT NULL DO NOTHING",

@@ -127,7 +127,8 @@ impl SqlStore {
         }
 
         let mut batch = Batch::default();
-        let insert = batch.say(
+        let insert = batch.change(
+            "runs",
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
                  seen_before, chain_seq, gathers, asked_as, direct)

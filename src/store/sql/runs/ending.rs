@@ -7,7 +7,7 @@ use super::joined::give_back_joined;
 use super::places::keep_state;
 use super::plans::end_with_run;
 use super::seen::note_seen;
-use super::usage::charge;
+use super::usage::{Charge, charge};
 use super::{Seat, SeatRow, SqlStore, charged_seat};
 use crate::agent::ports::store::{Commit, RunEnd};
 use crate::chat::fate::CallFate;
@@ -73,8 +73,11 @@ impl SqlStore {
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.conversation, end.approvals)?;
         keep_state(&mut batch, &seat.conversation.scope, &seat.conversation.id, end.state_left, now)?;
-        note_seen(&mut batch, run);
-        charge(&mut batch, &seat.conversation.scope, (run, charged), commit);
+        let new = Charge::of(commit, charged);
+        note_seen(&mut batch, run, new.as_ref().map(|new| new.upto));
+        if let Some(new) = new {
+            charge(&mut batch, &seat.conversation.scope, new);
+        }
         batch.commit(transaction).await?;
         Ok(())
     }

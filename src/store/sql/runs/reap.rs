@@ -170,7 +170,7 @@ impl SqlStore {
             insert_message(&mut batch, &seat, seq, transcript::encode(message)?, now);
         }
         give_back_joined(&mut batch, &seat.conversation.scope, run);
-        note_seen(&mut batch, run);
+        note_seen(&mut batch, run, None);
         insert_ended_writes(&mut batch, &seat.conversation, run, settled.trail.iter());
         end_with_run(&mut batch, &seat.conversation.scope, run, (RunState::Interrupted, None), now);
         for (call, tool) in &dispatched {
