@@ -6,7 +6,7 @@
 //!   --wire--> JSON --http--> bytes --sse | ndjson--> frames --fold--> StreamEvent
 //! ```
 //!
-//! **Invariant:** only a `wire` knows its vendor's field names; nothing but the HTTP client is shared between requests.
+//! **Invariant:** only a `wire` knows its vendor's field names; requests share the HTTP clients and credentials, and nothing else.
 
 mod bedrock;
 mod claude;

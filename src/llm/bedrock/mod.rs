@@ -136,7 +136,10 @@ impl Bedrock {
         let url = url(section, common, region, &origin.model)?;
         let signer = match own.auth {
             Auth::Key => None,
-            Auth::Aws => Some(signer(section, aws, region_of(&url).unwrap_or_else(|| aws.region(region)))?),
+            Auth::Aws => {
+                let region = region_of(&url).unwrap_or_else(|| aws.region(region));
+                Some(net.signer(region, || signer(section, aws, region))?)
+            }
         };
         let endpoint =
             Endpoint::new(net, url, "application/vnd.amazon.eventstream", HeaderMap::new()).with_patience(patience);

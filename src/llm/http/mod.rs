@@ -8,7 +8,8 @@ mod body;
 mod client;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,10 +64,13 @@ impl Patience {
     }
 }
 
-/// What all providers share: the HTTP clients, whose connections are kept and used again, and the limits of time.
+/// What all providers share: the HTTP clients, whose connections are kept and used again, the limits of time, and what signs
+/// requests.
 pub(crate) struct Net {
     clients: Clients,
     pub(crate) patience: Patience,
+    /// By their regions: who this server is to AWS is one for the whole configuration.
+    signers: Mutex<BTreeMap<String, Arc<dyn Sign>>>,
 }
 
 /// A vendor's address, headers and client. Has no `Debug`: it holds secrets.
@@ -146,7 +150,26 @@ pub enum ConnectError {
 impl Net {
     /// Clients whose answers may be silent as long as `patience` says.
     pub(crate) fn new(patience: Patience) -> Result<Self, ConnectError> {
-        Ok(Self { clients: Clients::new()?, patience })
+        Ok(Self { clients: Clients::new()?, patience, signers: Mutex::default() })
+    }
+
+    /// What signs requests to `region`: the one that is there already, or the one that `make` makes. It has credentials, which are
+    /// fetched once for all who share it.
+    ///
+    /// # Errors
+    /// As `make`.
+    pub(crate) fn signer(
+        &self,
+        region: &str,
+        make: impl FnOnce() -> Result<Arc<dyn Sign>, ConnectError>,
+    ) -> Result<Arc<dyn Sign>, ConnectError> {
+        let mut signers = self.signers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(signer) = signers.get(region) {
+            return Ok(Arc::clone(signer));
+        }
+        let signer = make()?;
+        signers.insert(region.to_owned(), Arc::clone(&signer));
+        Ok(signer)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use switchboard::agent::ports::llm::ProviderErrorKind;
 use switchboard::aws::Variables;
 use switchboard::config::Config;
@@ -66,6 +67,39 @@ async fn a_refused_signature_is_an_operators_matter() {
     let said = format!("{frames:?}");
     assert!(said.contains("provider_unauthorized"), "{said}");
     assert!(!said.contains(KEY_ID) && !said.contains(SECRET), "{said}");
+}
+
+#[tokio::test]
+async fn models_of_one_region_share_the_credentials_that_are_fetched_for_it() {
+    let until = "2999-01-01T00:00:00Z";
+    let given = json!({"AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "Token": "t", "Expiration": until});
+    let given = given.to_string();
+    let upstream = Upstream::choosing(move |request| {
+        Some(match request.path.as_str() {
+            "/credentials" => Answer::ok("application/json", given.clone()),
+            "/model/one/converse-stream" => Answer::status(503, "application/json", "{}"),
+            _ => says("Hello."),
+        })
+    })
+    .await;
+    let (url, credentials) = (upstream.url(), format!("{}/credentials", upstream.url()));
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "good").unwrap();
+    let settings = [
+        ("LLM__PROVIDER", "bedrock"),
+        ("LLM__BEDROCK__BASE_URL", url.as_str()),
+        ("LLM__BEDROCK__MODEL", "one"),
+        ("LLM__BEDROCK__AUTH", "aws"),
+        ("LLM__FALLBACKS", "bedrock:two"),
+        ("LLM__RETRY__ATTEMPTS", "1"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &credentials),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap()),
+    ];
+    let app = TestApp::start(&settings).await;
+    app.say("c", "Hello").await;
+    let asked: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(asked, ["/credentials", "/model/one/converse-stream", "/model/two/converse-stream"]);
 }
 
 /// The settings by which Bedrock at `url` is asked with the credentials that `variables` lead to.
