@@ -3,6 +3,7 @@
 //! ```text
 //! keep:  announce in the database ─▶ bytes, counted and looked at as they come ─▶ row, which takes the announcement back
 //! end:   the row goes, with its last conversation, by itself or when its time is over ─▶ a note in the same transaction ─▶ bytes removed, note taken back
+//! heal:  announce ─▶ bytes of a row that had lost them ─▶ is the row there? then the announcement waits with it; else bytes removed
 //! ```
 //!
 //! **Invariant:** bytes without a row are always noted in the database, so that they are removed whoever dies in between.
@@ -189,7 +190,7 @@ impl FileStore {
         match self.rows.keep_file(owner, NewFileRow { file: &file, sha256, terms, most: self.most }).await? {
             KeptFile::New(record) => Ok(record),
             KeptFile::Same(record) => {
-                self.heal(&record.file, id).await.map_err(unavailable)?;
+                self.heal(owner, &record.file, id).await?;
                 self.remove_quietly(id).await;
                 Ok(record)
             }
@@ -202,12 +203,20 @@ impl FileStore {
     }
 
     /// Puts the bytes of `id` where those of `kept` should be, which are the same, if they are gone.
-    async fn heal(&self, kept: &FileRef, id: FileId) -> Result<(), ObjectError> {
+    async fn heal(&self, owner: &Owner, kept: &FileRef, id: FileId) -> Result<(), FileError> {
         match self.objects.head(&path(kept.id)).await {
-            Ok(found) if found.size == kept.bytes => Ok(()),
-            Ok(_) | Err(ObjectError::NotFound { .. }) => self.objects.copy(&path(id), &path(kept.id)).await,
-            Err(error) => Err(error),
+            Ok(found) if found.size == kept.bytes => return Ok(()),
+            Ok(_) | Err(ObjectError::NotFound { .. }) => {}
+            Err(error) => return Err(unavailable(error)),
         }
+        // Whoever deletes the row meanwhile may have removed bytes that are not there yet, and forgotten their note.
+        self.rows.announce_file(kept.id).await?;
+        self.objects.copy(&path(id), &path(kept.id)).await.map_err(unavailable)?;
+        if self.rows.files(owner, Which::These(&[kept.id])).await?.is_empty() {
+            self.rows.announce_file(kept.id).await?;
+            self.remove_quietly(kept.id).await;
+        }
+        Ok(())
     }
 
     async fn remove_quietly(&self, id: FileId) {

@@ -155,7 +155,7 @@ pub struct NewFileRow<'a> {
 /// there until they are removed.
 #[async_trait]
 pub trait FileRows: Send + Sync {
-    /// Notes that the bytes of `id` are about to be written: unless a row follows, they are removed a day later.
+    /// Notes that the bytes of `id` are about to be written: unless a row follows, or is there, they are removed a day later.
     ///
     /// # Errors
     /// When it could not be committed.

@@ -72,10 +72,11 @@ fn list(ids: &[FileId]) -> String {
 impl SqlStore {
     async fn try_announce(&self, id: FileId) -> Result<(), Fault> {
         let mut transaction = self.database.write(Reach::All).await?;
-        query("INSERT INTO file_removals (file_id, at) VALUES ($1, @now + $2)")
-            .bind((id.to_string(), UNUSED_MS))
-            .execute(&mut transaction)
-            .await?;
+        let announce = query(
+            "INSERT INTO file_removals (file_id, at) VALUES ($1, @now + $2)
+             ON CONFLICT (file_id) DO UPDATE SET at = excluded.at",
+        );
+        announce.bind((id.to_string(), UNUSED_MS)).execute(&mut transaction).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -189,7 +190,8 @@ impl SqlStore {
     async fn try_sweep_files(&self, removed: &[FileId], most: u32) -> Result<Vec<FileId>, Fault> {
         let mut transaction = self.database.write(Reach::All).await?;
         if !removed.is_empty() {
-            query("DELETE FROM file_removals WHERE file_id @one_of($1)")
+            // Unless they were announced again meanwhile.
+            query("DELETE FROM file_removals WHERE file_id @one_of($1) AND at <= @now")
                 .bind(list(removed))
                 .execute(&mut transaction)
                 .await?;
@@ -209,10 +211,15 @@ impl SqlStore {
                  WHERE expires_at <= @now LIMIT $1)",
         );
         expired.bind(i64::from(most)).execute(&mut transaction).await?;
-        let ids: Vec<String> = query("SELECT file_id FROM file_removals WHERE at <= @now ORDER BY at LIMIT $1")
-            .bind(i64::from(most))
-            .fetch_values(&mut transaction)
-            .await?;
+        // Of a row that is gone it is 0. What was announced and has a row stays until that goes.
+        let ids: Vec<String> = query(
+            "SELECT file_id FROM file_removals WHERE at <= @now
+                 AND (at = 0 OR NOT EXISTS (SELECT 1 FROM files f WHERE f.id = file_id))
+             ORDER BY at LIMIT $1",
+        )
+        .bind(i64::from(most))
+        .fetch_values(&mut transaction)
+        .await?;
         transaction.commit().await?;
         Ok(ids.iter().map(|id| FileId::parse(id)).collect::<Result<_, _>>().map_err(RecordError::from)?)
     }

@@ -114,14 +114,21 @@ async fn without_a_place_for_them_files_are_refused_in_words() {
 }
 
 mod removed {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use async_trait::async_trait;
     use bytes::Bytes;
     use futures::{StreamExt, stream};
-    use std::sync::OnceLock;
+    use sqlx::{Connection, SqliteConnection};
     use switchboard::agent::ports::clock::SystemClock;
-
-    use switchboard::agent::ports::files::{Files, Incoming, Terms, Which};
+    use switchboard::agent::ports::files::{
+        FileError, FileRecord, FileRows, Files, Incoming, KeptFile, NewFileRow, Terms, Which,
+    };
+    use switchboard::agent::ports::store_error::StoreError;
     use switchboard::bounded::memory::Memory;
     use switchboard::chat::caller::Owner;
+    use switchboard::chat::ids::FileId;
     use switchboard::chat::input::Ask;
     use switchboard::files::{FileStore, FilesConfig};
     use switchboard::store::{self, Store, StoreConfig};
@@ -189,6 +196,139 @@ mod removed {
         assert_eq!(files.read(&owner, two).await.unwrap().unwrap(), "two");
         assert_eq!(files.read(&owner, one).await.unwrap(), None);
         rows.close().await;
+    }
+
+    fn ada() -> Owner {
+        Owner { tenant: String::new(), user: "ada".to_owned() }
+    }
+
+    /// Keeps the same text each time.
+    async fn keep(files: &FileStore) -> Result<FileId, FileError> {
+        let content = stream::iter([Ok(Bytes::from_static(b"one"))]).boxed();
+        let incoming = Incoming { name: Some("a.txt"), media_type: None, terms: None, content };
+        Ok(files.keep(&ada(), incoming).await?.file.id)
+    }
+
+    /// As somebody's mistake leaves it who looks after the folder.
+    fn lose(folder: &std::path::Path, id: FileId) {
+        let id = id.to_string();
+        std::fs::remove_file(folder.join("files").join(&id[..2]).join(id)).unwrap();
+    }
+
+    /// As if a day had gone since bytes were announced.
+    async fn a_day_later(folder: &std::path::Path) {
+        let url = format!("sqlite://{}", folder.join("s.db").display());
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let later = sqlx::query("UPDATE file_removals SET at = 1 WHERE at > 0");
+        assert!(later.execute(&mut connection).await.unwrap().rows_affected() > 0, "nothing is announced");
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_put_back_stay_with_their_row_and_go_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (rows, files) = opened(folder.path()).await;
+        let id = keep(&files).await.unwrap();
+        lose(folder.path(), id);
+        assert_eq!(files.read(&ada(), id).await.unwrap(), None);
+        assert_eq!(keep(&files).await.unwrap(), id, "the same file");
+        assert_eq!(files.read(&ada(), id).await.unwrap().unwrap(), "one");
+        a_day_later(folder.path()).await;
+        assert!(!files.sweep(&[]).await.contains(&id), "its row is there");
+        assert_eq!(files.read(&ada(), id).await.unwrap().unwrap(), "one");
+        assert!(rows.delete_file(&ada(), id).await.unwrap());
+        assert!(files.sweep(&[]).await.contains(&id));
+        assert_eq!(files_below(&folder.path().join("files")), 0);
+        rows.close().await;
+    }
+
+    /// When a row is deleted whose bytes are put back.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Deleted {
+        /// Before they are announced.
+        Before,
+        /// Behind that.
+        Behind,
+        /// Before that, and the database is away when they are there.
+        BeforeAnEnd,
+    }
+
+    /// Rows one of which is deleted in the middle of that, its bytes are removed, and their note is forgotten.
+    struct Hasty {
+        rows: Arc<dyn Store>,
+        files: Arc<FileStore>,
+        id: FileId,
+        when: Deleted,
+        is_deleted: AtomicBool,
+    }
+
+    impl Hasty {
+        async fn delete(&self) {
+            if !self.is_deleted.swap(true, Ordering::Relaxed) {
+                assert!(self.rows.delete_file(&ada(), self.id).await.unwrap());
+                let removed = self.files.sweep(&[]).await;
+                assert_eq!((removed.as_slice(), self.files.sweep(&removed).await), (&[self.id][..], Vec::new()));
+            }
+        }
+    }
+
+    #[async_trait]
+    impl FileRows for Hasty {
+        async fn announce_file(&self, id: FileId) -> Result<(), StoreError> {
+            self.rows.announce_file(id).await?;
+            if id == self.id && self.when == Deleted::Behind {
+                self.delete().await;
+            }
+            Ok(())
+        }
+
+        async fn keep_file(&self, owner: &Owner, row: NewFileRow<'_>) -> Result<KeptFile, StoreError> {
+            let kept = self.rows.keep_file(owner, row).await?;
+            assert!(matches!(&kept, KeptFile::Same(record) if record.file.id == self.id), "{kept:?}");
+            if self.when != Deleted::Behind {
+                self.delete().await;
+            }
+            Ok(kept)
+        }
+
+        async fn files(&self, owner: &Owner, which: Which<'_>) -> Result<Vec<FileRecord>, StoreError> {
+            match self.when {
+                Deleted::BeforeAnEnd => Err(StoreError::Unavailable("away".into())),
+                Deleted::Before | Deleted::Behind => self.rows.files(owner, which).await,
+            }
+        }
+
+        async fn delete_file(&self, owner: &Owner, id: FileId) -> Result<bool, StoreError> {
+            self.rows.delete_file(owner, id).await
+        }
+
+        async fn sweep_files(&self, removed: &[FileId], most: u32) -> Result<Vec<FileId>, StoreError> {
+            self.rows.sweep_files(removed, most).await
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_put_back_for_a_row_that_is_deleted_meanwhile_do_not_stay() {
+        for when in [Deleted::Before, Deleted::Behind, Deleted::BeforeAnEnd] {
+            let folder = tempfile::tempdir().unwrap();
+            let (rows, files) = opened(folder.path()).await;
+            let id = keep(&files).await.unwrap();
+            lose(folder.path(), id);
+            let is_deleted = AtomicBool::new(false);
+            let hasty = Arc::new(Hasty { rows: rows.clone(), files: files.clone(), id, when, is_deleted });
+            let url = format!("sqlite://{}", folder.path().join("s.db").display());
+            let config = FilesConfig::default();
+            let meanwhile = FileStore::open(&config, &url, hasty.clone(), Memory::new(0)).unwrap().unwrap();
+            let kept = keep(&meanwhile).await;
+            assert!(hasty.is_deleted.load(Ordering::Relaxed), "{when:?}");
+            let place = folder.path().join("files");
+            if when == Deleted::BeforeAnEnd {
+                assert_eq!((kept.is_err(), files_below(&place)), (true, 1));
+                a_day_later(folder.path()).await;
+                assert!(files.sweep(&[]).await.contains(&id), "they were noted");
+            }
+            assert_eq!(files_below(&place), 0, "{when:?}");
+            rows.close().await;
+        }
     }
 
     #[tokio::test]

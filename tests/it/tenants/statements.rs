@@ -43,7 +43,7 @@ enum Why {
 }
 
 /// What names no owner: the file, how the text begins, and why.
-const EXCEPTIONS: [(&str, &str, Why); 53] = [
+const EXCEPTIONS: [(&str, &str, Why); 54] = [
     ("sql/approvals.rs", "FROM approvals a WHERE a.tenant = $1 AND a.user_id <> $2 AND a.role", Why::Role),
     (
         "sql/approvals.rs",
@@ -69,6 +69,7 @@ const EXCEPTIONS: [(&str, &str, Why); 53] = [
     ("sql/directives/queue.rs", "UPDATE directives SET lease_until", Why::OwnRun),
     ("sql/drafts.rs", "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts WHERE expires_at <= $1", Why::Times),
     ("sql/files.rs", "DELETE FROM files WHERE expires_at <= @now AND (tenant, user_id, id) IN", Why::Times),
+    ("sql/files.rs", "SELECT file_id FROM file_removals WHERE at <= @now", Why::Times),
     ("sql/previews.rs", "DELETE FROM previews WHERE id IN ( SELECT id FROM previews", Why::Times),
     ("sql/ready.rs", "DELETE FROM drafts WHERE id IS NULL", Why::Probe),
     ("sql/runs/append.rs", "UPDATE runs SET turns = $2", Why::OwnRun),
