@@ -1,11 +1,11 @@
 //! One upload. What is no larger than a part is put as a whole, more in parts; either way nobody sees any of it before its end.
 
-use std::mem::replace;
 use std::sync::Arc;
 
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayloadMut, WriteMultipart};
 use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::task::TaskTracker;
 
 use crate::chat::causes::Causes;
@@ -16,14 +16,21 @@ pub(super) struct Upload {
     path: Path,
     part: usize,
     state: State,
-    /// Where what is left of it is tidied up when its sender has gone.
+    /// Where its first step, its last one and what takes it back come to their end though its sender goes.
     tasks: TaskTracker,
 }
 
 enum State {
     Whole(PutPayloadMut),
-    Parts(WriteMultipart),
-    Ended,
+    Parts(Parts),
+}
+
+/// Parts that are sent. Dropped before their end, they are taken back.
+struct Parts {
+    /// `None` behind their end.
+    sent: Option<WriteMultipart>,
+    path: Path,
+    tasks: TaskTracker,
 }
 
 impl Upload {
@@ -39,55 +46,68 @@ impl Upload {
                 held.extend_from_slice(piece);
                 return Ok(());
             }
-            let upload = self.objects.put_multipart(&self.path).await?;
-            let mut parts = WriteMultipart::new_with_chunk_size(upload, self.part);
-            for bytes in std::mem::take(held).freeze() {
-                parts.put(bytes);
+            let begun = Parts::begin(Arc::clone(&self.objects), self.path.clone(), self.part, self.tasks.clone());
+            let mut parts = self.tasks.spawn(begun).await.map_err(broken_off)??;
+            if let Some(sent) = &mut parts.sent {
+                std::mem::take(held).freeze().into_iter().for_each(|bytes| sent.put(bytes));
             }
             self.state = State::Parts(parts);
         }
-        if let State::Parts(parts) = &mut self.state {
-            parts.write(piece);
-            parts.wait_for_capacity(1).await?;
+        if let State::Parts(Parts { sent: Some(sent), .. }) = &mut self.state {
+            sent.write(piece);
+            sent.wait_for_capacity(1).await?;
         }
         Ok(())
     }
 
     /// Makes it the object.
-    pub(super) async fn finish(mut self) -> Result<(), Error> {
-        match replace(&mut self.state, State::Ended) {
+    pub(super) async fn finish(self) -> Result<(), Error> {
+        match self.state {
             State::Whole(held) => self.objects.put(&self.path, held.freeze()).await.map(drop),
-            // To its end though its sender goes: the store must not keep parts of it.
-            State::Parts(parts) => match self.tasks.spawn(parts.finish()).await {
-                Ok(finished) => finished.map(drop),
-                Err(error) => Err(Error::JoinError { source: error }),
+            State::Parts(mut parts) => match parts.sent.take() {
+                Some(sent) => self.tasks.spawn(sent.finish()).await.map_err(broken_off)?.map(drop),
+                None => Ok(()),
             },
-            State::Ended => Ok(()),
         }
     }
 
     /// Takes back what was sent of it.
-    pub(super) async fn abort(mut self) {
-        if let State::Parts(parts) = replace(&mut self.state, State::Ended) {
-            take_back(parts, &self.path).await;
-        }
-    }
-}
-
-/// Parts that stay are told in the log alone: no note of a file removes them.
-async fn take_back(parts: WriteMultipart, path: &Path) {
-    if let Err(error) = parts.abort().await {
-        tracing::warn!(error = %Causes(&error), file.path = %path, "parts of an upload were not removed");
-    }
-}
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        if let State::Parts(parts) = replace(&mut self.state, State::Ended)
-            && let Ok(runtime) = Handle::try_current()
+    pub(super) async fn abort(self) {
+        if let State::Parts(mut parts) = self.state
+            && let Some(taken_back) = parts.take_back()
         {
-            let path = self.path.clone();
-            self.tasks.spawn_on(async move { take_back(parts, &path).await }, &runtime);
+            let _ = taken_back.await;
         }
     }
+}
+
+impl Parts {
+    /// Has the store begin an upload, of which it keeps something from then on.
+    async fn begin(objects: Arc<dyn ObjectStore>, path: Path, part: usize, tasks: TaskTracker) -> Result<Self, Error> {
+        let upload = objects.put_multipart(&path).await?;
+        Ok(Self { sent: Some(WriteMultipart::new_with_chunk_size(upload, part)), path, tasks })
+    }
+
+    /// Takes back what was sent, whether anybody waits for that or not.
+    fn take_back(&mut self) -> Option<JoinHandle<()>> {
+        let (sent, runtime) = (self.sent.take()?, Handle::try_current().ok()?);
+        let path = self.path.clone();
+        let aborted = async move {
+            // Parts that stay are told in the log alone: no note of a file removes them.
+            if let Err(error) = sent.abort().await {
+                tracing::warn!(error = %Causes(&error), file.path = %path, "parts of an upload were not removed");
+            }
+        };
+        Some(self.tasks.spawn_on(aborted, &runtime))
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        drop(self.take_back());
+    }
+}
+
+fn broken_off(source: JoinError) -> Error {
+    Error::JoinError { source }
 }

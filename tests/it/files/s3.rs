@@ -2,19 +2,20 @@
 //! store does.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use serde_json::Value;
 use switchboard::agent::ports::clock::SystemClock;
-use switchboard::agent::ports::files::{Files, Incoming};
+use switchboard::agent::ports::files::{FileError, Files, Incoming};
 use switchboard::aws::Variables;
 use switchboard::bounded::memory::Memory;
 use switchboard::chat::caller::Owner;
 use switchboard::config::Config;
 use switchboard::files::{FileStore, FilesConfig, S3Config};
-use switchboard::store::{self, StoreConfig};
+use switchboard::store::{self, Store, StoreConfig};
 use tokio::sync::oneshot;
 
 use super::{get, pixel, problem, upload, uploaded};
@@ -185,11 +186,9 @@ async fn a_refusal_is_told_in_the_log_without_the_session_token_that_it_repeats(
     assert!(!log.contains(REPEATED), "{log}");
 }
 
-#[tokio::test]
-async fn bytes_that_could_not_be_removed_are_removed_later() {
-    let s3 = S3::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite://{}", folder.path().join("s.db").display());
+/// A store whose files are there.
+async fn opened(s3: &S3, folder: &Path) -> (Arc<dyn Store>, Arc<FileStore>) {
+    let url = format!("sqlite://{}", folder.join("s.db").display());
     let config = StoreConfig { url: url.clone(), ..StoreConfig::default() };
     let rows = store::open(&config, Arc::new(SystemClock), Arc::default()).await.unwrap();
     let key = [("AWS_ACCESS_KEY_ID", KEY_ID), ("AWS_SECRET_ACCESS_KEY", SECRET)];
@@ -201,10 +200,61 @@ async fn bytes_that_could_not_be_removed_are_removed_later() {
         ..FilesConfig::default()
     };
     let files = FileStore::open(&config, &url, rows.clone(), Memory::new(0)).unwrap().unwrap();
-    let owner = Owner { tenant: String::new(), user: "ada".to_owned() };
-    let content = stream::iter([Ok(Bytes::from_static(b"one"))]).boxed();
-    let incoming = Incoming { name: Some("a.txt"), media_type: None, terms: None, content };
-    let id = files.keep(&owner, incoming).await.unwrap().file.id;
+    (rows, files)
+}
+
+fn ada() -> Owner {
+    Owner { tenant: String::new(), user: "ada".to_owned() }
+}
+
+fn incoming<'a>(content: impl Stream<Item = Result<Bytes, FileError>> + Send + 'a) -> Incoming<'a> {
+    Incoming { name: Some("a.txt"), media_type: None, terms: None, content: content.boxed() }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_given_up_while_it_begins_is_taken_back() {
+    let (s3, folder) = (S3::start().await, tempfile::tempdir().unwrap());
+    let (rows, files) = opened(&s3, folder.path()).await;
+    s3.be(Mood::Late);
+    let (owner, large) = (ada(), Bytes::from("x".repeat(LARGE)));
+    tokio::select! {
+        kept = files.keep(&owner, incoming(stream::iter([Ok(large)]))) => panic!("{kept:?}"),
+        () = eventually("it has begun", async || (s3.uploads() == 1).then_some(())) => {}
+    }
+    s3.be(Mood::Good);
+    eventually("it is taken back", async || (s3.uploads() == 0).then_some(())).await;
+    assert_eq!(s3.objects(), []);
+    rows.close().await;
+}
+
+#[tokio::test]
+async fn an_upload_that_is_given_up_while_it_is_taken_back_is_taken_back_all_the_same() {
+    let (s3, folder) = (S3::start().await, tempfile::tempdir().unwrap());
+    let (rows, files) = opened(&s3, folder.path()).await;
+    let (owner, large) = (ada(), Bytes::from("x".repeat(LARGE)));
+    let breaks = stream::once(async {
+        s3.be(Mood::Silent);
+        Err(FileError::Broken("the line broke".into()))
+    });
+    let aborted = async || s3.seen().iter().any(|seen| seen == "DELETE uploadId").then_some(());
+    tokio::select! {
+        kept = files.keep(&owner, incoming(stream::iter([Ok(large)]).chain(breaks))) => panic!("{kept:?}"),
+        () = eventually("it is aborted", aborted) => {}
+    }
+    assert_eq!(s3.uploads(), 1, "the store has not done it");
+    s3.be(Mood::Good);
+    eventually("it is taken back", async || (s3.uploads() == 0).then_some(())).await;
+    assert_eq!(s3.objects(), []);
+    rows.close().await;
+}
+
+#[tokio::test]
+async fn bytes_that_could_not_be_removed_are_removed_later() {
+    let (s3, folder) = (S3::start().await, tempfile::tempdir().unwrap());
+    let (rows, files) = opened(&s3, folder.path()).await;
+    let owner = ada();
+    let one = stream::iter([Ok(Bytes::from_static(b"one"))]);
+    let id = files.keep(&owner, incoming(one)).await.unwrap().file.id;
 
     s3.be(Mood::Denying);
     assert!(files.delete(&owner, id).await.unwrap(), "for its user it is gone");

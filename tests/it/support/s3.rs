@@ -1,5 +1,5 @@
 //! A small S3: buckets in memory, uploads in parts that nobody sees before their end, and signatures that are checked. It can be
-//! away, deny everything, or never answer.
+//! away, deny everything, or answer late.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::sigv4::{KEY_ID, SECRET, Signed};
@@ -32,8 +33,10 @@ pub enum Mood {
     Away,
     /// 403 to everything.
     Denying,
-    /// No answer, ever.
+    /// Nothing is done until it is in another mood.
     Silent,
+    /// All is done, and told when it is in another mood.
+    Late,
 }
 
 /// The running server; it stops when dropped, and fails the test when a request was not signed well.
@@ -47,7 +50,7 @@ pub struct S3 {
 type Parts = BTreeMap<u32, Bytes>;
 
 struct Shared {
-    mood: Mutex<Mood>,
+    mood: watch::Sender<Mood>,
     /// By their paths, with the bucket.
     objects: Mutex<BTreeMap<String, Bytes>>,
     /// Those that have not ended, by their ids: the path, and the parts.
@@ -60,7 +63,7 @@ impl S3 {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let shared = Arc::new(Shared {
-            mood: Mutex::new(Mood::Good),
+            mood: watch::Sender::new(Mood::Good),
             objects: Mutex::default(),
             uploads: Mutex::default(),
             seen: Mutex::default(),
@@ -90,7 +93,7 @@ impl S3 {
 
     /// From now on it does this.
     pub fn be(&self, mood: Mood) {
-        *self.shared.mood.lock().unwrap() = mood;
+        self.shared.mood.send_replace(mood);
     }
 
     /// The paths of all objects, and their sizes.
@@ -128,12 +131,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let names: Vec<&str> = query.keys().map(String::as_str).collect();
     let name = format!("{} {}", head.method, names.join("&"));
     shared.seen.lock().unwrap().push(name.trim_end().to_owned());
-    let mood = *shared.mood.lock().unwrap();
+    let mood = *shared.mood.borrow();
     match mood {
-        Mood::Good => {}
+        Mood::Good | Mood::Late => {}
         Mood::Away => return refusal(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
         Mood::Denying => return refusal(StatusCode::FORBIDDEN, "AccessDenied"),
-        Mood::Silent => std::future::pending().await,
+        Mood::Silent => shared.no_more(Mood::Silent).await,
     }
     let text = |value: &header::HeaderValue| value.to_str().unwrap().to_owned();
     let headers: Vec<_> = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
@@ -143,10 +146,17 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         return refusal(StatusCode::FORBIDDEN, "SignatureDoesNotMatch");
     }
     let source = head.headers.get("x-amz-copy-source").map(text);
-    shared.answer(&head.method, head.uri.path(), &query, source, body)
+    let answer = shared.answer(&head.method, head.uri.path(), &query, source, body);
+    shared.no_more(Mood::Late).await;
+    answer
 }
 
 impl Shared {
+    /// Waits until it is in another mood.
+    async fn no_more(&self, mood: Mood) {
+        self.mood.subscribe().wait_for(|now| *now != mood).await.unwrap();
+    }
+
     fn answer(
         &self,
         method: &Method,
