@@ -1,8 +1,10 @@
 //! The form that a client wants an answer in, and whether one has it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::schema::Schema;
 use crate::bounded::json;
@@ -72,7 +74,32 @@ impl AnswerSchema {
     }
 }
 
+/// A schema as it is kept: its name, what the answer is for, whether it is strict, and itself. `None` is any object.
+type KeptForm<'a, T> = Option<(Cow<'a, str>, Option<Cow<'a, str>>, bool, T)>;
+
 impl AnswerFormat {
+    /// It as text, to be kept.
+    pub fn to_text(&self) -> String {
+        let kept: KeptForm<'_, &Value> = match self {
+            Self::Object => None,
+            Self::Schema(schema) => {
+                let AnswerSchema { name, description, is_strict, schema, .. } = &**schema;
+                Some((name.into(), description.as_ref().map(Cow::from), *is_strict, schema))
+            }
+        };
+        // Texts and JSON always serialise.
+        serde_json::to_string(&kept).unwrap_or_default()
+    }
+
+    /// The form that was kept as `text`; `None` where it is none that can be asked for today.
+    pub fn of_text(text: &str) -> Option<Self> {
+        let kept: KeptForm<'_, &RawValue> = json::parse(text).ok()?;
+        let Some((name, description, is_strict, schema)) = kept else { return Some(Self::Object) };
+        let (description, schema) = (description.map(Cow::into_owned), json::value(schema.get()).ok()?);
+        let schema = AnswerSchema::parse(name.into_owned(), description, is_strict, schema).ok()?;
+        Some(Self::Schema(Arc::new(schema)))
+    }
+
     /// The JSON object in `text`, as it stands there; a block of code around it does not count.
     ///
     /// # Errors
@@ -129,6 +156,17 @@ mod tests {
             assert_eq!(city().read(&text), expected.map_err(|mistake| vec![mistake.to_owned()]), "{reason}");
         }
         assert_eq!(AnswerFormat::Object.read("{\"a\":[1]}"), Ok("{\"a\":[1]}"));
+    }
+
+    #[test]
+    fn a_form_that_was_kept_is_the_same() {
+        let schema = AnswerSchema::parse("b".to_owned(), Some("For \"b\".".to_owned()), true, json!({"default": 1}));
+        for form in [AnswerFormat::Object, city(), AnswerFormat::Schema(Arc::new(schema.unwrap()))] {
+            assert_eq!(AnswerFormat::of_text(&form.to_text()), Some(form));
+        }
+        for text in ["", "{}", r#"["a b",null,true,{}]"#, r#"["a",null,true,{"type":"array"}]"#] {
+            assert_eq!(AnswerFormat::of_text(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -215,6 +215,8 @@ pub struct RunOptions {
     pub tool_choice: ToolChoice,
     /// The form of the answer, where it is not free text.
     pub answer_format: Option<AnswerFormat>,
+    /// Whether the answers of runs that go on behind decisions on its calls have that form too: its client cannot say it again.
+    pub keeps_form: bool,
     /// Instructions of the client's own for the model, which count where the profile lets them; untrusted.
     pub instructions: Option<Arc<str>>,
     /// Whether a plan may wait for a person in the middle: its client is told so, and goes on when they have decided. Otherwise

@@ -98,6 +98,9 @@ pub struct UserMessage {
     pub note: Option<String>,
     /// Files that belong to it, in order.
     pub files: Vec<FileRef>,
+    /// The form of its answer, where the runs that go on behind decisions have it too:
+    /// [`to_text`](super::answer_format::AnswerFormat::to_text).
+    pub form: Option<Arc<str>>,
 }
 
 impl UserMessage {
@@ -108,7 +111,7 @@ impl UserMessage {
 
     /// A message of `author` with nothing to report besides.
     pub fn by(author: Author, text: impl Into<String>) -> Self {
-        Self { author, text: text.into(), decisions: Vec::new(), note: None, files: Vec::new() }
+        Self { author, text: text.into(), decisions: Vec::new(), note: None, files: Vec::new(), form: None }
     }
 
     /// The text for the model: the decisions, one bracketed line each, then the user's words, then the note.

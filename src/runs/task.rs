@@ -22,6 +22,7 @@ use crate::agent::ports::summaries::HistoryBound;
 use crate::agent::turn::context::Agent;
 use crate::agent::turn::run::Run;
 use crate::agent::turn::stop::StopReason;
+use crate::chat::answer_format::AnswerFormat;
 use crate::chat::approval::Decision;
 use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
@@ -63,14 +64,15 @@ pub(super) type TellBegun = oneshot::Sender<Result<Option<Box<RunRecord>>, Begin
 impl Task {
     /// Drives the run from its first commit to its end.
     pub(super) async fn run(self, begun: TellBegun) {
-        let RequestedRun { conversation, question, request, profile, .. } = &*self.requested;
+        let RequestedRun { conversation, question, options, request, profile, .. } = &*self.requested;
+        let form = options.answer_format.as_ref().filter(|_| options.keeps_form).map(AnswerFormat::to_text);
         let new = NewRun {
             id: self.live.id,
             owner: &self.caller.owner,
             conversation,
             context_type: &profile.context_type,
-            context: self.requested.options.context.as_ref(),
-            place: &self.requested.options.place,
+            context: options.context.as_ref(),
+            place: &options.place,
             question: match question {
                 OwnedQuestion::Ask { ask, parent, .. } => Question::Ask { ask, parent: *parent },
                 OwnedQuestion::Continue(run) => Question::Continue(*run),
@@ -81,9 +83,10 @@ impl Task {
                 OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => &[],
             },
             unlisted: question.is_unlisted(),
-            asked_as: self.requested.options.asked_as.as_deref(),
+            asked_as: options.asked_as.as_deref(),
             gathers: !self.agent.limits.decisions.is_zero(),
-            direct: self.requested.options.direct.is_some(),
+            direct: options.direct.is_some(),
+            form: form.as_deref(),
             key: request.key.as_ref().map(|(key, digest)| RequestKey { key, digest, or_lately: request.may_repeat }),
             queue: self.queue,
             background: self.live.background,
@@ -126,6 +129,8 @@ impl Task {
         };
         let Self { agent, live, caller, requested, summaries, titles, history, .. } = self;
         let of = (caller.owner.clone(), requested.conversation.clone());
+        let kept_form = || start.message.form.as_deref().and_then(AnswerFormat::of_text);
+        let answer_format = requested.options.answer_format.clone().or_else(kept_form);
         let recall = summaries.recall((live.id, of.clone()), &requested.model, (history, start.past.extent));
         let run = Run {
             id: live.id,
@@ -138,7 +143,7 @@ impl Task {
             recap: requested.options.recap.clone(),
             client_tools: requested.options.client_tools.clone(),
             tool_choice: requested.options.tool_choice.clone(),
-            answer_format: requested.options.answer_format.clone(),
+            answer_format,
             instructions: requested.options.instructions.clone(),
             direct: requested.options.direct.clone(),
             recall,

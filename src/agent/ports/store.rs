@@ -179,6 +179,8 @@ pub struct NewRun<'a> {
     pub gathers: bool,
     /// Whether it asks no model; kept, for the run that goes on behind a decision on its call.
     pub direct: bool,
+    /// The form of its answer, where those that go on behind decisions on its calls have it too.
+    pub form: Option<&'a str>,
     /// Makes a repeated request find this run.
     pub key: Option<RequestKey<'a>>,
     /// Whether it may wait behind a run that is there already, and how many may wait in a conversation at most; `None`:

@@ -264,10 +264,13 @@ fn begun(what: What, conversation: ConversationRef, options: RunOptions, telling
     }
 }
 
-/// A task goes on by itself; any other call ends when its client goes away. Whoever calls a tool of ours reads its result.
+/// A task goes on by itself, behind decisions too; any other call ends when its client goes away. Whoever calls a tool of ours
+/// reads its result.
 fn options(shape: Shape, direct: Option<Direct>) -> RunOptions {
+    let is_task = matches!(shape, Shape::Record);
     RunOptions {
-        background: Some(matches!(shape, Shape::Record)),
+        background: Some(is_task),
+        keeps_form: is_task,
         details: direct.is_some(),
         direct: direct.map(Box::new),
         ..RunOptions::default()

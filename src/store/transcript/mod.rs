@@ -79,9 +79,11 @@ pub(super) fn encode(message: &Message) -> Result<Record, RecordError> {
 pub(super) fn encode_user(user: &UserMessage) -> Result<Record, RecordError> {
     let decisions = user.decisions.iter().map(DecidedRow::from_decided).collect();
     let note = user.note.as_deref().map(Cow::Borrowed);
+    let form = user.form.as_deref().map(Cow::Borrowed);
     let author = Some(user.author).filter(|author| *author != Author::User).map(Author::name);
     let files = user.files.iter().map(FileRow::of).collect();
-    let row = UserRow { author: author.map(Cow::Borrowed), text: Cow::Borrowed(&user.text), decisions, note, files };
+    let text = Cow::Borrowed(user.text.as_str());
+    let row = UserRow { author: author.map(Cow::Borrowed), text, decisions, note, files, form };
     let files = user.files.iter().map(|file| file.id).collect();
     Ok(Record { author, files, ..record("user", 0, row)? })
 }
@@ -132,6 +134,7 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Message, RecordError> {
                 decisions,
                 note: row.note.map(Cow::into_owned),
                 files: row.files.into_iter().filter_map(FileRow::into_file).collect(),
+                form: row.form.map(Arc::from),
             }))
         }
         "assistant" => {
@@ -213,6 +216,7 @@ mod tests {
                 Message::User(UserMessage {
                     decisions: vec![decided, accepted],
                     files: vec![picture()],
+                    form: Some("[\"a\"]".into()),
                     ..UserMessage::by(Author::Decision, &text)
                 }),
                 "decisions",

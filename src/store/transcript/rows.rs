@@ -24,6 +24,8 @@ pub(super) struct UserRow<'a> {
     pub(super) note: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<FileRow<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) form: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize, Deserialize)]

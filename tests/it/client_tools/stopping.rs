@@ -31,6 +31,7 @@ async fn no_run_that_waits_gets_its_turn_when_all_are_stopped() {
             asked_as: None,
             gathers: false,
             direct: false,
+            form: None,
             key: None,
             queue: Some(9),
             background: true,

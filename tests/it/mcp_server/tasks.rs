@@ -73,6 +73,30 @@ async fn a_task_asks_its_user_and_goes_on() {
     assert_eq!(writes(&w.backend).len(), 1);
 }
 
+#[tokio::test]
+async fn a_task_with_a_schema_keeps_it_behind_decisions_and_restarts() {
+    let close = |id: &str, ticket: u32| calls(id, "close_ticket", &json!({"id": ticket}));
+    // What is no such object is asked for once more: the form counts.
+    let turns = [close("c1", 7), close("c2", 8), says("Both are closed."), says(r#"{"closed": [7, 8]}"#)];
+    let mut w = World::playing(turns).await;
+    let schema = json!({"type": "object", "properties": {"closed": {"type": "array"}}, "required": ["closed"]});
+    let asked = call("ask_tickets", json!({"message": "Close 7 and 8", "answer_schema": schema}), tasks());
+    let task = result(&w.s.app, &asked).await;
+    for closed in [1, 2] {
+        let waits = until(&w.s.app, &task, "input_required").await;
+        let key = waits["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        w = w.restarted(async |_| {}).await;
+        let mut update = about("tasks/update", &task);
+        update["params"]["inputResponses"] = json!({key: approves()});
+        assert_eq!(result(&w.s.app, &update).await["resultType"], "complete");
+        eventually("the call is made", async || (writes(&w.backend).len() == closed).then_some(())).await;
+    }
+    let done = until(&w.s.app, &task, "completed").await;
+    let answer = &done["result"]["structuredContent"];
+    assert_eq!((&answer["state"], &answer["data"]), (&json!("completed"), &json!({"closed": [7, 8]})), "{done}");
+    assert_eq!(w.s.model.requests().len(), 4);
+}
+
 /// The path of a task's conversation, by the native protocol.
 async fn conversation(w: &World, task: &Value) -> Value {
     let (status, run) = w.get_as(&w.s.app.token, &format!("/v1/agent/runs/{}", task["taskId"].as_str().unwrap())).await;

@@ -372,6 +372,7 @@ impl Room {
             asked_as: None,
             gathers: false,
             direct: false,
+            form: None,
             key: None,
             queue: None,
             background: false,

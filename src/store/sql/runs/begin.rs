@@ -1,6 +1,7 @@
 //! How a run begins: it joins one that the same request began before, or it gets its number in the conversation, to run
 //! or to wait.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -94,6 +95,7 @@ impl SqlStore {
             None => resolve(&mut transaction, &conversation, run, now).await?,
         };
         let context = run.context.cloned().or(context);
+        message.form = run.form.map(Arc::from).or(message.form);
         let state = match is_opening {
             true => RunState::Running,
             false => admit(&mut transaction, &conversation, run.queue).await?,

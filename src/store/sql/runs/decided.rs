@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::NotBegun;
 use super::details::context_of;
 use super::earlier::{Earlier, ResolvedQuestion, find, newest};
+use super::history::question;
 use super::plans::{PLAN_ENDED, end_paused};
 use super::{Branch, ConversationRow, approvals, audit};
 use crate::agent::ports::approvals::ApprovalView;
@@ -18,7 +19,7 @@ use crate::agent::ports::store::{BeginError, DECISION_ON_CALL, DecidedCall};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{ApprovalId, PlanId, RunId};
-use crate::chat::message::{Author, UserMessage};
+use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::trail::{ApprovalVerdict, TrailEvent};
 use crate::store::approval::{ApprovalRow, approval_columns, approved_call, turned_down};
@@ -45,8 +46,12 @@ pub(super) async fn take(
         find(connection, conversation, approval.run).await?.ok_or(NotBegun::Refused(BeginError::NoSuchApproval))?;
     let parent = Some(Branch { run_seq: run_to_go_on_from(connection, conversation, &run).await?, seq: None });
     let context = context_of(connection, conversation, run.run_seq).await?;
-    let (message, continues) =
-        (UserMessage::by(Author::Decision, words(&approval.tool, decision)), Some(approval.run.to_string()));
+    let form = match question(connection, conversation, run.run_seq).await? {
+        Message::User(asked) => asked.form,
+        Message::Assistant(_) | Message::ToolResults(_) => None,
+    };
+    let message = UserMessage { form, ..UserMessage::by(Author::Decision, words(&approval.tool, decision)) };
+    let continues = Some(approval.run.to_string());
     let decided = match decision.approve {
         true => DecidedCall::Approved(approved_call(approval, context.clone())?),
         false => DecidedCall::TurnedDown(turned_down(approval)),
