@@ -94,6 +94,7 @@ async fn a_state_counts_for_its_user_and_its_call_alone() {
         let (status, error) = error(post(&w.s.app, token, "/mcp", message).await).await;
         assert_eq!((status, &error["code"]), (200, &json!(-32602)), "{reason}: {error}");
     }
+    assert_eq!(w.waiting(ada).await.len(), 2, "nothing was decided");
     assert_eq!(writes(&w.backend), [""; 0]);
 }
 
@@ -139,6 +140,7 @@ async fn what_a_role_decides_is_not_taken_of_a_client_whose_user_has_that_role()
     decides["params"]["inputResponses"] = json!({waits: approves()});
     let (status, error) = error(post(&w.s.app, &chief, "/mcp", &decides).await).await;
     assert_eq!((status, &error["code"]), (200, &json!(-32602)), "{error}");
+    assert_eq!(w.waiting(&chief).await, [waits.as_str()], "nothing was decided");
     assert_eq!(writes(&w.backend), [""; 0]);
 }
 

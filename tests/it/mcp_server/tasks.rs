@@ -1,11 +1,14 @@
 //! Calls that become tasks: a client comes back for the result, here or at another replica.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::approvals::approves;
 use super::{call, error, forms, post, request, result, result_as, tasks, text};
 use crate::approvals::World;
-use crate::openai::playing;
+use crate::openai::{playing, with};
 use crate::support::app::TestApp;
 use crate::support::model::{calls, says, turn};
 use crate::support::tickets::writes;
@@ -52,8 +55,10 @@ async fn a_task_is_cancelled() {
     let s = playing([turn().text("Slowly").hangs()]).await;
     let task = result(&s.app, &ask("ask_workflow")).await;
     assert_eq!(result(&s.app, &about("tasks/get", &task)).await["status"], "working");
+    eventually("the model is asked", async || (s.model.requests().len() == 1).then_some(())).await;
     assert_eq!(result(&s.app, &about("tasks/cancel", &task)).await["resultType"], "complete");
     until(&s.app, &task, "cancelled").await;
+    s.model.clients_gone(1).await;
 }
 
 #[tokio::test]
@@ -183,12 +188,14 @@ async fn a_task_whose_call_a_role_lets_through_says_so_and_goes_on_when_it_has()
 
 #[tokio::test]
 async fn another_user_cancels_no_task() {
-    let s = playing([turn().text("Slowly").hangs()]).await;
+    let gate = Arc::new(Notify::new());
+    let s = with(&[], &[], [turn().text("Half").answer().gated(&gate, says(" done.").bytes())]).await;
     let task = result(&s.app, &ask("ask_workflow")).await;
     let bob = s.app.token_of("bob", None, &["USER"]);
     for asked in [about("tasks/cancel", &task), about("tasks/update", &task)] {
         let (status, refused) = error(post(&s.app, &bob, "/mcp", &asked).await).await;
         assert_eq!((status, &refused["code"]), (200, &json!(-32602)), "{refused}");
     }
-    assert_eq!(result(&s.app, &about("tasks/get", &task)).await["status"], "working");
+    gate.notify_one();
+    until(&s.app, &task, "completed").await;
 }
