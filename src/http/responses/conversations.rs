@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::field;
-use super::items::{self, Items, ItemsPart, ItemsQuery};
+use super::items::{self, Items, ItemsPart, ItemsQuery, Part};
+use super::{DeletedBody, field};
 use crate::agent::ports::conversations::ConversationHead;
 use crate::agent::ports::places::Opening;
 use crate::bounded::json;
@@ -136,15 +136,6 @@ pub(super) async fn get(
     Ok(Json(ConversationBody::new(&head.ok_or_else(no_such_conversation)?)))
 }
 
-/// What was deleted.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OpenAiConversationDeleted)]
-pub(super) struct DeletedBody {
-    id: String,
-    object: &'static str,
-    deleted: bool,
-}
-
 /// 200 when the conversation is gone with everything of it.
 #[utoipa::path(
     delete,
@@ -189,9 +180,7 @@ pub(super) async fn remove(services: &Services, owner: &Owner, id: &Conversation
     description = "What was said and done on its newest branch. Calls have no arguments and results here.",
     params(
         ("conversation" = String, Path, description = "The caller's own conversation."),
-        ("limit" = Option<String>, Query, description = "How many, 1 to 100; else 20.", pattern = "^([1-9][0-9]?|100)?$"),
-        ("order" = Option<String>, Query, description = "`asc`, or `desc`, which is usual.", pattern = "^(asc|desc)?$"),
-        ("after" = Option<String>, Query, description = "The item after which the list begins."),
+        Part,
     ),
     responses(
         (status = 200, description = "The items.", body = Items),

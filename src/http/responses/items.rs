@@ -7,7 +7,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{field, told};
 use crate::agent::ports::conversations::{ExportAt, ExportItem, MessageView, Role};
@@ -29,10 +29,16 @@ const LIMITS: (u32, u32) = (20, 100);
 pub(super) type ItemsQuery = Result<Query<Part>, QueryRejection>;
 
 /// Which part of a list of items.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Part {
+    /// How many, 1 to 100; else 20.
+    #[param(pattern = "^([1-9][0-9]?|100)?$")]
     limit: Option<String>,
+    /// `asc`, or `desc`, which is usual.
+    #[param(pattern = "^(asc|desc)?$")]
     order: Option<String>,
+    /// The item after which the list begins.
     after: Option<String>,
 }
 

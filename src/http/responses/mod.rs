@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::items::{Items, ItemsPart, ItemsQuery};
+use self::items::{Items, ItemsPart, ItemsQuery, Part};
 use super::Services;
 use super::auth::Authenticated;
 use super::body::Taken;
@@ -131,7 +131,7 @@ async fn cancel(
 
 /// What was deleted.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ResponseDeleted)]
+#[schema(as = OpenAiDeleted)]
 struct DeletedBody {
     id: String,
     object: &'static str,
@@ -181,9 +181,7 @@ async fn delete(
     description = "The user's message; none where it goes on with something else.",
     params(
         ("response_id" = String, Path, description = "The response."),
-        ("limit" = Option<String>, Query, description = "How many, 1 to 100; else 20.", pattern = "^([1-9][0-9]?|100)?$"),
-        ("order" = Option<String>, Query, description = "`asc`, or `desc`, which is usual.", pattern = "^(asc|desc)?$"),
-        ("after" = Option<String>, Query, description = "The item after which the list begins."),
+        Part,
     ),
     responses(
         (status = 200, description = "The items.", body = Items),

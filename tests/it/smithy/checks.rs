@@ -4,64 +4,46 @@
 use std::fs;
 use std::path::Path;
 
-/// Checks with their tests, by file and name: those of `it/` at the boundary, those of `src/` beside what they test.
+/// Tests by file and name, each behind the checks that it holds, in the order of the first: those of `it/` at the boundary, those
+/// of `src/` beside what they test.
 const TESTED: &str = "
-S01 it/smithy/mod.rs::an_answer_is_told_as_the_extension_reads_it_and_its_history_is_the_same
-S01 it/smithy/chat.rs::pieces_are_told_as_they_come_and_silence_is_filled_with_comments
+S01 S10 S27 S29 it/smithy/mod.rs::an_answer_is_told_as_the_extension_reads_it_and_its_history_is_the_same
+S01 S03 it/smithy/chat.rs::pieces_are_told_as_they_come_and_silence_is_filled_with_comments
 S02 it/smithy/chat.rs::a_text_arrives_as_it_is_whatever_its_lines_end_with
-S03 it/smithy/chat.rs::pieces_are_told_as_they_come_and_silence_is_filled_with_comments
-S04 it/smithy/mod.rs::what_is_wrong_with_a_message_is_told_and_nothing_is_made
-S04 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
-S05 it/smithy/chat.rs::the_model_gets_what_the_server_has_kept_and_nothing_that_a_client_says_of_it
-S06 it/smithy/mod.rs::the_answer_can_be_one_document_and_the_editor_is_shown_to_the_model
+S04 S08 it/smithy/mod.rs::what_is_wrong_with_a_message_is_told_and_nothing_is_made
+S04 S07 S08 S22 S23 S24 S25 S39 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
+S05 S27 it/smithy/chat.rs::the_model_gets_what_the_server_has_kept_and_nothing_that_a_client_says_of_it
+S06 S09 it/smithy/mod.rs::the_answer_can_be_one_document_and_the_editor_is_shown_to_the_model
 S06 it/smithy/local.rs::an_open_document_of_six_megabytes_is_taken_and_cut
 S06 it/smithy/chat.rs::an_editor_that_says_nothing_of_itself_is_answered
-S07 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
-S08 it/smithy/mod.rs::what_is_wrong_with_a_message_is_told_and_nothing_is_made
-S08 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
-S09 it/smithy/mod.rs::the_answer_can_be_one_document_and_the_editor_is_shown_to_the_model
 S09 it/smithy/chat.rs::one_document_of_a_failure_is_a_failure
-S10 it/smithy/mod.rs::an_answer_is_told_as_the_extension_reads_it_and_its_history_is_the_same
-S10 it/smithy/chat.rs::each_call_of_a_turn_is_told_before_its_own_edit_and_reading_makes_none
-S11 it/smithy/chat.rs::each_call_of_a_turn_is_told_before_its_own_edit_and_reading_makes_none
-S12 it/smithy/mod.rs::the_history_has_reasoning_and_what_was_said_of_calls_that_wait_as_the_stream_had_them
+S10 S11 S14 it/smithy/chat.rs::each_call_of_a_turn_is_told_before_its_own_edit_and_reading_makes_none
+S12 S27 it/smithy/mod.rs::the_history_has_reasoning_and_what_was_said_of_calls_that_wait_as_the_stream_had_them
 S12 src/dialect/smithy/tests.rs::segments_are_closed_before_anything_else_and_done_is_last
 S13 it/smithy/chat.rs::whatever_the_model_server_answers_the_stream_ends_well_and_the_dialog_goes_on
 S13 it/smithy/mod.rs::a_failure_ends_with_error_and_done_and_the_dialog_goes_on
-S14 it/workspace/files.rs::a_failure_is_a_result_in_the_words_of_its_tool_and_changes_nothing
-S14 it/smithy/chat.rs::each_call_of_a_turn_is_told_before_its_own_edit_and_reading_makes_none
+S14 S50 it/workspace/files.rs::a_failure_is_a_result_in_the_words_of_its_tool_and_changes_nothing
 S15 it/workspace/files.rs::ten_failures_in_a_row_end_an_answer_and_a_success_begins_anew
 S16 it/smithy/chat.rs::an_answer_that_never_comes_to_its_end_is_ended
 S17 it/smithy/chat.rs::an_editor_that_goes_away_ends_its_answer_and_what_was_said_is_kept
 S17 it/workspace/commands.rs::the_lines_of_a_command_are_told_while_it_runs_and_it_ends_with_its_client
 S18 it/smithy/mod.rs::a_second_message_to_a_dialog_wins_and_both_streams_end_well
-S19 it/smithy/chat.rs::dialogs_that_are_answered_at_once_stay_apart
+S19 S30 it/smithy/chat.rs::dialogs_that_are_answered_at_once_stay_apart
 S20 it/smithy/local.rs::a_server_that_is_stopped_ends_its_streams_with_error_and_done
 S21 it/death/workspace.rs::files_and_checkpoints_survive_kills_at_any_moment
-S22 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
-S22 it/smithy/chat.rs::lists_and_histories_have_pages_and_ends
-S23 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
-S24 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
+S22 S25 S29 it/smithy/chat.rs::lists_and_histories_have_pages_and_ends
 S24 it/smithy/dialog.rs::a_title_of_the_user_stays
-S25 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
 S25 it/workspace/changes.rs::what_was_kept_goes_with_its_conversation_and_files_stay
-S25 it/smithy/chat.rs::lists_and_histories_have_pages_and_ends
 S26 it/smithy/dialog.rs::the_model_gives_a_dialog_its_title_while_it_has_none
-S27 it/smithy/mod.rs::an_answer_is_told_as_the_extension_reads_it_and_its_history_is_the_same
-S27 it/smithy/mod.rs::the_history_has_reasoning_and_what_was_said_of_calls_that_wait_as_the_stream_had_them
-S27 it/smithy/chat.rs::the_model_gets_what_the_server_has_kept_and_nothing_that_a_client_says_of_it
 S28 it/smithy/mod.rs::a_long_dialog_is_read_to_its_beginning_whatever_the_pages
 S28 src/dialect/smithy/tests.rs::pages_put_together_are_the_whole_whatever_their_size
-S29 it/smithy/chat.rs::lists_and_histories_have_pages_and_ends
-S29 it/smithy/mod.rs::an_answer_is_told_as_the_extension_reads_it_and_its_history_is_the_same
-S30 it/smithy/dialog.rs::the_model_reads_again_what_a_tool_has_said
-S30 it/smithy/chat.rs::dialogs_that_are_answered_at_once_stay_apart
-S31 it/workspace/changes.rs::a_checkpoint_is_told_before_anything_else_and_can_be_restored
-S31 it/smithy/mod.rs::checkpoints_and_sessions_are_those_of_the_workspace
+S30 S65 it/smithy/dialog.rs::the_model_reads_again_what_a_tool_has_said
+S31 S39 it/workspace/changes.rs::a_checkpoint_is_told_before_anything_else_and_can_be_restored
+S31 S37 S41 it/smithy/mod.rs::checkpoints_and_sessions_are_those_of_the_workspace
 S32 src/workspace/checkpoints/tests/restored.rs::everything_comes_back_byte_for_byte
 S32 src/workspace/checkpoints/tests/seen.rs::an_edit_of_the_same_size_whose_time_is_set_back_is_found
-S32 it/workspace/changes.rs::what_a_command_did_counts_at_once_and_is_taken_back
-S33 it/workspace/changes.rs::the_users_repository_is_never_touched
+S32 S39 it/workspace/changes.rs::what_a_command_did_counts_at_once_and_is_taken_back
+S33 S44 it/workspace/changes.rs::the_users_repository_is_never_touched
 S33 src/workspace/checkpoints/tests/git.rs::the_repository_of_the_user_is_not_touched
 S33 src/workspace/checkpoints/tests/restored.rs::a_restore_leaves_alone_what_it_does_not_know
 S34 it/workspace/changes.rs::what_was_there_before_a_restore_is_kept_and_comes_back
@@ -73,20 +55,12 @@ S36 src/workspace/checkpoints/tests/excluded.rs::folders_of_dependencies_stay_ou
 S36 src/workspace/checkpoints/tests/excluded.rs::rules_hold_as_git_has_them
 S37 it/workspace/changes.rs::what_is_no_checkpoint_of_this_conversation_is_refused_and_changes_nothing
 S37 it/workspace/changes.rs::nothing_is_taken_back_while_an_answer_is_given
-S37 it/smithy/mod.rs::checkpoints_and_sessions_are_those_of_the_workspace
-S38 it/workspace/changes.rs::changes_are_shown_approved_and_taken_back
+S38 S41 S42 it/workspace/changes.rs::changes_are_shown_approved_and_taken_back
 S38 src/workspace/checkpoints/tests/diffs.rs::all_kinds_of_changes_are_told
-S39 it/workspace/changes.rs::what_a_command_did_counts_at_once_and_is_taken_back
-S39 it/workspace/changes.rs::a_checkpoint_is_told_before_anything_else_and_can_be_restored
-S39 it/smithy/mod.rs::dialogs_are_made_chosen_renamed_and_deleted
 S40 src/workspace/checkpoints/tests/diffs.rs::random_edits_are_applied_by_patch
 S40 src/workspace/checkpoints/tests/diffs.rs::edges_of_files_are_applied_by_patch
 S40 src/workspace/checkpoints/tests/diffs.rs::headers_with_odd_names_are_understood
-S41 it/workspace/changes.rs::changes_are_shown_approved_and_taken_back
-S41 it/smithy/mod.rs::checkpoints_and_sessions_are_those_of_the_workspace
-S42 it/workspace/changes.rs::changes_are_shown_approved_and_taken_back
 S43 src/workspace/checkpoints/tests/history.rs::three_rounds_of_work_approval_and_reset_keep_every_id
-S44 it/workspace/changes.rs::the_users_repository_is_never_touched
 S44 src/workspace/checkpoints/tests/odd.rs::an_empty_folder_has_the_empty_tree
 S46 it/workspace/files.rs::the_coding_profile_is_offered_with_its_tools_where_there_is_a_workspace
 S47 src/workspace/files/tests/reading.rs::text_is_read_as_it_is
@@ -96,13 +70,11 @@ S48 src/workspace/files/tests/writing.rs::on_a_full_disk_neither_a_temporary_fil
 S49 src/workspace/files/replace/tests.rs::all_marks_are_understood
 S49 src/workspace/files/replace/tests.rs::a_patch_is_applied_by_its_hunks
 S49 src/workspace/files/replace/tests.rs::blocks_stand_in_any_order_and_are_looked_for_in_the_text_as_it_was
-S50 it/workspace/files.rs::a_failure_is_a_result_in_the_words_of_its_tool_and_changes_nothing
 S50 src/workspace/files/replace/tests.rs::line_ends_stay
 S51 src/workspace/files/tests/writing.rs::deleting_removes_a_file_and_tells_what_it_was
 S51 it/workspace/files.rs::each_change_is_told_with_its_diff_behind_its_own_result
 S52 src/workspace/files/tests/folders.rs::a_folder_is_listed_by_name_with_its_folders_and_links
-S52 it/workspace/files.rs::files_are_read_listed_and_searched
-S53 it/workspace/files.rs::files_are_read_listed_and_searched
+S52 S53 it/workspace/files.rs::files_are_read_listed_and_searched
 S53 src/workspace/files/search/tests.rs::an_expression_matches_line_by_line
 S54 src/workspace/files/search/tests.rs::an_exploding_expression_ends_in_time
 S54 src/workspace/files/search/tests.rs::hits_are_bounded_by_number_and_size_and_are_the_first_ones
@@ -130,32 +102,26 @@ S63 src/toolsets/web/tests/walls.rs::nobody_is_connected_to_at_a_refused_address
 S63 src/toolsets/web/tests/walls.rs::a_redirect_is_vetted_like_an_address
 S64 it/tools/web.rs::a_search_is_offered_with_an_engine_and_asks_it_alone
 S64 src/toolsets/web/tests/searches.rs::a_search_is_told_as_the_protocol_has_it
-S65 it/smithy/dialog.rs::the_model_reads_again_what_a_tool_has_said
 S66 it/smithy/summaries.rs::a_long_dialog_is_told_a_pair_and_no_message_falls_between_two_summaries
 S67 it/smithy/summaries.rs::a_summariser_that_fails_costs_nothing_but_the_summary
 S67 it/conversations/summaries.rs::a_run_waits_for_a_summary_only_so_long_and_the_next_one_has_it
-S68 it/smithy/config.rs::the_settings_are_shown_without_keys
-S69 it/smithy/config.rs::by_default_each_user_chooses_their_model_and_changes_nothing_else
+S68 S79 it/smithy/config.rs::the_settings_are_shown_without_keys
+S69 S73 S74 it/smithy/config.rs::by_default_each_user_chooses_their_model_and_changes_nothing_else
 S69 it/smithy/config.rs::a_new_provider_answers_from_the_next_message_on_and_after_a_restart
 S70 it/smithy/config.rs::the_whole_document_comes_back_with_its_bullets_and_one_change
 S71 it/smithy/config.rs::what_makes_no_sense_is_refused_by_name_and_changes_nothing
 S72 it/smithy/config.rs::a_rename_takes_its_references_along
 S73 it/smithy/config.rs::a_provider_that_cannot_be_asked_is_in_nobodys_way
-S73 it/smithy/config.rs::by_default_each_user_chooses_their_model_and_changes_nothing_else
-S74 it/smithy/config.rs::by_default_each_user_chooses_their_model_and_changes_nothing_else
 S75 it/smithy/config.rs::a_server_without_a_model_says_so_until_it_has_one
 S76 it/smithy/local.rs::the_local_user_needs_no_token_for_these_routes_and_for_no_others
 S76 it/page/session.rs::only_a_browser_on_this_machine_is_signed_in
 S77 it/smithy/local.rs::without_the_setting_everybody_needs_a_token
-S77 it/smithy/mod.rs::dialogs_are_their_owners_and_need_the_role_and_a_workspace
-S78 it/smithy/mod.rs::dialogs_are_their_owners_and_need_the_role_and_a_workspace
+S77 S78 it/smithy/mod.rs::dialogs_are_their_owners_and_need_the_role_and_a_workspace
 S78 it/workspace/owners.rs::each_owner_works_in_a_folder_of_their_own
-S79 it/smithy/config.rs::the_settings_are_shown_without_keys
 S79 it/cli/secrets.rs::no_secret_is_logged_stored_or_answered
 S79 it/workspace/commands.rs::a_command_sees_nothing_of_the_server_and_nothing_outside
-S80 it/smithy/local.rs::an_editor_starts_the_server_finds_it_and_stops_it
+S80 S81 it/smithy/local.rs::an_editor_starts_the_server_finds_it_and_stops_it
 S81 it/workspace/owners.rs::one_process_holds_a_workspace
-S81 it/smithy/local.rs::an_editor_starts_the_server_finds_it_and_stops_it
 S81 it/smithy/local.rs::what_is_no_project_ends_with_two
 ";
 
@@ -175,9 +141,9 @@ fn each_check_has_its_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut gone, mut checks) = (Vec::new(), ELSEWHERE.map(|(check, _)| check).to_vec());
     for line in TESTED.lines().filter(|line| !line.is_empty()) {
-        let (check, (file, name)) =
-            line.split_once(' ').and_then(|(check, test)| Some((check, test.split_once("::")?))).unwrap();
-        checks.push(check);
+        let (held, (file, name)) =
+            line.rsplit_once(' ').and_then(|(held, test)| Some((held, test.split_once("::")?))).unwrap();
+        checks.extend(held.split(' '));
         let path = if file.starts_with("it/") { root.join("tests").join(file) } else { root.join(file) };
         let source = fs::read_to_string(&path).unwrap_or_default();
         let begin = format!("fn {name}(");
