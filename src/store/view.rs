@@ -181,7 +181,7 @@ pub(super) fn add_artifact(messages: &mut [MessageView], run: RunId, made: CallA
 
 /// Gives the messages of `run` the text that its user saw, instead of the model's: without markers. An answer is in
 /// parts, each of which ends with the calls of its turn; a message that has other calls than the next part got no part
-/// of its own, and its text is in a later one's.
+/// of its own, and its text is in a later one's. So did one without calls that is not the last: it was asked for once more.
 pub(super) fn replace_with_answer_text(messages: &mut [MessageView], run: RunId, answer: &Answer) {
     let mut parts = parts(answer).into_iter().peekable();
     let of_run = |message: &&mut MessageView| match message.role {
@@ -192,11 +192,10 @@ pub(super) fn replace_with_answer_text(messages: &mut [MessageView], run: RunId,
     for message in messages.iter_mut().filter(of_run) {
         left -= 1;
         let called: Vec<&str> = message.calls.iter().map(|call| call.id.as_str()).collect();
-        let part = parts.next_if(|part| match (called.is_empty(), part.calls.is_empty()) {
-            (true, _) => true,
-            (false, false) => called.starts_with(&part.calls),
-            // The run ended before any of them was answered, so nothing comes behind them.
-            (false, true) => left == 0,
+        let part = parts.next_if(|part| match called.is_empty() || part.calls.is_empty() {
+            // Of calls: the run ended before any of them was answered, so nothing comes behind them.
+            true => left == 0,
+            false => called.starts_with(&part.calls),
         });
         message.text = part.map(|part| part.text).unwrap_or_default();
     }
@@ -238,7 +237,25 @@ fn tell(call: &mut CallView, fates: &[(String, CallFate)]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeadCursor, number, title};
+    use super::{HeadCursor, call_view, number, replace_with_answer_text, title};
+    use crate::agent::ports::conversations::{MessageView, Role};
+    use crate::chat::answer::{Answer, AnswerPiece};
+    use crate::chat::ids::{MessageId, RunId, ToolCallId};
+
+    #[test]
+    fn an_answer_that_was_asked_for_once_more_is_the_last_messages() {
+        let (run, call) = (RunId::fresh(), ToolCallId::from_model("a"));
+        let message = |seq, text: &str, calls| {
+            let (id, text, role) = (MessageId { run, seq }, text.to_owned(), Role::Assistant);
+            MessageView { id, role, text, files: Vec::new(), calls, created_at_ms: 0 }
+        };
+        let calls = vec![call_view(&call, "find")];
+        let mut messages = [message(1, "I look", calls), message(3, "It is 7.", vec![]), message(5, "{}", vec![])];
+        let text = |text: &str| AnswerPiece::Text(text.to_owned());
+        let pieces = vec![text("I look"), AnswerPiece::Call(call), AnswerPiece::RoundEnd, text("{}")];
+        replace_with_answer_text(&mut messages, run, &Answer { pieces, ..Answer::default() });
+        assert_eq!(messages.map(|message| message.text), ["I look", "", "{}"]);
+    }
 
     #[test]
     fn a_title_is_the_first_line_cut_at_a_word() {
