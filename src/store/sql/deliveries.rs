@@ -238,10 +238,11 @@ impl SqlStore {
             )
             .bind((kept_ms, AT_ONCE));
         batch.commit(self.database.write(Reach::All).await?).await?;
-        let left: Option<String> = query("SELECT id FROM signals WHERE inserted_at < @now - $1 LIMIT 1")
-            .bind(kept_ms)
-            .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
-            .await?;
+        let left: Option<String> =
+            query("SELECT id FROM signals WHERE inserted_at < @now - $1 ORDER BY inserted_at LIMIT 1")
+                .bind(kept_ms)
+                .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
+                .await?;
         Ok(left.is_some())
     }
 }

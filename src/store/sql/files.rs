@@ -1,5 +1,7 @@
 //! What is known of files, in SQL. The bytes of a row that goes are noted by a trigger (`file_removals`), whoever deletes it.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -18,6 +20,10 @@ use crate::store::statement::{Batch, query};
 
 /// How long bytes without a row stay, and a file that no message has named: a day.
 const UNUSED_MS: i64 = 24 * 3600 * 1000;
+
+/// Files that conversations have needed of which one sweep looks whether any still does. Whoever deletes a conversation deletes
+/// its files with it, so this finds only what two deletions at once have each left to the other.
+const LOOKED_AT: usize = 1000;
 
 #[async_trait]
 impl FileRows for SqlStore {
@@ -187,7 +193,27 @@ impl SqlStore {
         Ok(deleted != 0)
     }
 
+    /// The next files that conversations have needed, in the order of their age, of which no conversation needs any more; from
+    /// the oldest again behind the last.
+    async fn left_files(&self) -> Result<Vec<String>, Fault> {
+        let from = self.files_looked_at.load(Ordering::Relaxed);
+        let rows: Vec<(String, i64, bool)> = query(
+            "SELECT f.id, f.created_at, EXISTS (
+                 SELECT 1 FROM file_uses u WHERE u.tenant = f.tenant AND u.user_id = f.user_id AND u.file_id = f.id)
+             FROM files f WHERE f.used = 1 AND f.created_at >= $1 ORDER BY f.created_at LIMIT $2",
+        )
+        .bind((from, LOOKED_AT as i64))
+        .fetch_all(&mut self.database.reading(Reach::All).await?)
+        .await?;
+        let next = rows.last().filter(|_| rows.len() == LOOKED_AT);
+        // Where more than that have come at one time, those behind them wait for the next round.
+        let next = next.map_or(0, |(_, at, _)| (*at).max(from.saturating_add(1)));
+        self.files_looked_at.store(next, Ordering::Relaxed);
+        Ok(rows.into_iter().filter(|(_, _, is_needed)| !is_needed).map(|(id, ..)| id).collect())
+    }
+
     async fn try_sweep_files(&self, removed: &[FileId], most: u32) -> Result<Vec<FileId>, Fault> {
+        let left = self.left_files().await?;
         let mut transaction = self.database.write(Reach::All).await?;
         if !removed.is_empty() {
             // Unless they were announced again meanwhile.
@@ -197,11 +223,12 @@ impl SqlStore {
                 .await?;
         }
         let unused: Vec<String> = query(
-            "SELECT f.id FROM files f WHERE f.expires_at IS NULL AND (f.used = 1 OR f.created_at < @now - $1) AND NOT EXISTS (
-                 SELECT 1 FROM file_uses u WHERE u.tenant = f.tenant AND u.user_id = f.user_id AND u.file_id = f.id)
+            "SELECT f.id FROM files f WHERE f.expires_at IS NULL
+                 AND (f.used = 0 AND f.created_at < @now - $1 OR f.id @one_of($3)) AND NOT EXISTS (
+                     SELECT 1 FROM file_uses u WHERE u.tenant = f.tenant AND u.user_id = f.user_id AND u.file_id = f.id)
              LIMIT $2 @skip_locked",
         )
-        .bind((UNUSED_MS, i64::from(most)))
+        .bind((UNUSED_MS, i64::from(most), Value::from(left).to_string()))
         .fetch_values(&mut transaction)
         .await?;
         delete_unused(&mut transaction, unused).await?;

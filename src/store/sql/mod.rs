@@ -29,6 +29,7 @@ mod usage;
 mod views;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use super::database::Database;
 use super::stuck::Stuck;
@@ -41,11 +42,13 @@ pub(super) struct SqlStore {
     stuck: Stuck,
     clock: Arc<dyn Clock>,
     subscriptions: Arc<Subscriptions>,
+    /// Up to which age the sweep of files has looked through those that were needed.
+    files_looked_at: AtomicI64,
 }
 
 impl SqlStore {
     /// The store in `database`, which queues what `subscriptions` hear of.
     pub(super) fn new(database: Database, clock: Arc<dyn Clock>, subscriptions: Arc<Subscriptions>) -> Self {
-        Self { database, stuck: Stuck::default(), clock, subscriptions }
+        Self { database, stuck: Stuck::default(), clock, subscriptions, files_looked_at: AtomicI64::new(0) }
     }
 }

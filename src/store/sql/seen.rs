@@ -47,13 +47,13 @@ pub(super) async fn count_seen(
                  ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = path.parent
              WHERE path.seen_before IS NULL
          )
-         SELECT CAST(COALESCE(SUM(COALESCE(r.seen_before, 0) + CASE
-             WHEN r.upto IS NULL AND r.seen_own IS NOT NULL THEN r.seen_own
+         SELECT CAST(COALESCE(SUM(COALESCE(path.seen_before, 0) + CASE
+             WHEN path.upto IS NULL AND path.seen_own IS NOT NULL THEN path.seen_own
              ELSE (SELECT COUNT(*) FROM messages m
-                   WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = r.run_seq
-                       AND (r.upto IS NULL OR m.seq <= r.upto) AND ",
+                   WHERE m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = path.run_seq
+                       AND (path.upto IS NULL OR m.seq <= path.upto) AND ",
         is_seen!(),
-        ") END), 0) AS BIGINT) FROM path r",
+        ") END), 0) AS BIGINT) FROM path",
     ));
     let count = count.bind((scope, conversation));
     Ok(count.bind((tip, upto)).fetch_value(connection).await?)

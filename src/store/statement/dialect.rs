@@ -148,8 +148,14 @@ const TOKENS: [Token; 20] = [
 ];
 
 impl Dialect {
-    /// `text` with its tokens filled in.
+    /// `text` with its tokens filled in, as the database gets it. A log at `trace` shows it; it has no values.
     pub(in crate::store) fn fill(self, text: Cow<'static, str>) -> Cow<'static, str> {
+        let filled = self.replaced(text);
+        tracing::trace!(db.system.name = ?self, db.query.text = %filled, "a statement is said");
+        filled
+    }
+
+    fn replaced(self, text: Cow<'static, str>) -> Cow<'static, str> {
         let Some((before, mut rest)) = text.split_once('@') else { return text };
         let mut filled = before.to_owned();
         loop {

@@ -299,7 +299,7 @@ macro_rules! contract {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $story() {
                     if let Some(database) = $database().await {
-                        crate::store::$stories::$story(&database).await;
+                        crate::store::explained::watch(&database, crate::store::$stories::$story(&database)).await;
                     }
                 }
             )+

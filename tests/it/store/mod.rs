@@ -9,6 +9,7 @@ mod conversations;
 mod dialog;
 mod directives;
 mod drafts;
+mod explained;
 mod files;
 mod leases;
 mod library;

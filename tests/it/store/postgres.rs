@@ -20,6 +20,7 @@ use tokio::sync::Barrier;
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
 };
+use super::explained::{Explains, refused_by_postgres};
 use super::{conversations, drafts, leases, previews, trail, waiting};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
@@ -32,6 +33,15 @@ mod server {
 /// A new database of the shared server.
 pub async fn new_database() -> Option<TestDatabase> {
     Some(TestPostgres::shared()?.new_database().await)
+}
+
+#[async_trait]
+impl Explains for TestDatabase {
+    const KIND: &'static str = "postgres";
+
+    async fn refused(&self, said: Vec<String>) -> Vec<String> {
+        refused_by_postgres(self.beside().await, said).await
+    }
 }
 
 #[async_trait]
@@ -161,7 +171,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     database.execute(next_version).await;
     assert_eq!(
         refusal(&database.url).await,
-        "the store's schema has version 19 and this program knows versions up to 17: use a newer program"
+        "the store's schema has version 20 and this program knows versions up to 18: use a newer program"
     );
 }
 

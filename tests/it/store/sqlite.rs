@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
 };
+use super::explained::{Explains, refused_by_sqlite};
 use super::trail;
 
 mod file {
@@ -75,6 +76,15 @@ fn config(url: &str) -> StoreConfig {
 
 async fn open_url(url: &str) -> Result<Arc<dyn Store>, OpenError> {
     open(&config(url), ManualClock::new(), Arc::default()).await
+}
+
+#[async_trait]
+impl Explains for SqliteFile {
+    const KIND: &'static str = "sqlite";
+
+    async fn refused(&self, said: Vec<String>) -> Vec<String> {
+        refused_by_sqlite(self.beside().await, said).await
+    }
 }
 
 #[async_trait]
@@ -285,7 +295,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     let error = open_url(&database.url()).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the store's schema has version 19 and this program knows versions up to 17: use a newer program"
+        "the store's schema has version 20 and this program knows versions up to 18: use a newer program"
     );
 }
 

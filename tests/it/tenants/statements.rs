@@ -199,7 +199,7 @@ fn transactions_reach_beyond_a_tenant_where_there_is_a_reason_alone() {
         ("sql/deliveries.rs", 5),
         ("sql/directives/queue.rs", 9),
         // Bytes that are to be removed, and rows that nobody needs any more.
-        ("sql/files.rs", 2),
+        ("sql/files.rs", 3),
         // The audit record, which is the operator's, and tools of servers, which are nobody's.
         ("sql/audit.rs", 7),
         ("sql/pins.rs", 3),

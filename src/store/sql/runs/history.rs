@@ -32,7 +32,7 @@ macro_rules! path {
     () => {
         concat!(
             "WITH RECURSIVE path (run_seq, before, parent_run_seq, parent_seq, depth) AS (
-                 SELECT r.run_seq, $5, ",
+                 SELECT r.run_seq, CAST($5 AS BIGINT), ",
             run_parent!(),
             ", r.parent_seq, 1 FROM runs r
                  WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = $4

@@ -171,16 +171,19 @@ impl SqlStore {
         .bind((self.clock.now_ms().saturating_sub(KEY_LIFE_MS), TIDIED_AT_ONCE))
         .execute(&mut transaction)
         .await?;
-        // One day's at most, where this is done each hour.
-        query("DELETE FROM usage_daily WHERE day < $1")
-            .bind(Day::of_ms(self.clock.now_ms()).plus(-KEPT_DAYS).0)
-            .execute(&mut transaction)
-            .await?;
+        // A day's at most, where this is done each hour: one for each user and model.
+        let uses = query(
+            "DELETE FROM usage_daily WHERE (tenant, user_id, day, model) IN (
+                 SELECT tenant, user_id, day, model FROM usage_daily WHERE day < $1 ORDER BY day LIMIT $2 @skip_locked)",
+        )
+        .bind((Day::of_ms(self.clock.now_ms()).plus(-KEPT_DAYS).0, TIDIED_AT_ONCE))
+        .execute(&mut transaction)
+        .await?;
         let swept = sweep_drafts(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         let unused = sweep_unused(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         let changes = sweep_changes(&mut transaction, self.clock.now_ms(), TIDIED_AT_ONCE).await?;
         transaction.commit().await?;
-        let freed = freed.max(swept).max(unused).max(changes);
+        let freed = freed.max(uses).max(swept).max(unused).max(changes);
         let is_more_left = is_more_left || freed >= TIDIED_AT_ONCE.unsigned_abs();
         let is_more_left = match old.unlisted_before_ms {
             Some(before) => self.try_delete_unlisted(before).await? || is_more_left,

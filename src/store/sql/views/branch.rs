@@ -46,6 +46,13 @@ macro_rules! branch_path {
     };
 }
 
+/// The same, from the run `$5` on.
+macro_rules! window_path {
+    () => {
+        with_path!("$4", "$5")
+    };
+}
+
 /// How large a run is: its number, messages, bytes.
 type Size = (i64, i64, i64);
 
@@ -193,7 +200,7 @@ async fn runs(
     window: &Window,
 ) -> Result<Vec<RunRecord>, Fault> {
     let rows: Vec<RunRow> = query(concat!(
-        branch_path!(),
+        window_path!(),
         "SELECT ",
         run_columns!(),
         " FROM path p
@@ -260,7 +267,7 @@ async fn messages_of(
     window: &Window,
 ) -> Result<Vec<MessageView>, Fault> {
     let rows: Vec<Row> = query(concat!(
-        branch_path!(),
+        window_path!(),
         "SELECT r.id, m.seq, CASE WHEN m.created_at = 0 THEN r.started_at ELSE m.created_at END, m.kind,
              CASE WHEN m.fates IS NULL THEN m.body ELSE m.fates END, m.fates IS NOT NULL ",
         from_path!(),
@@ -290,7 +297,7 @@ async fn answers(
     window: &Window,
 ) -> Result<Vec<(String, String)>, sqlx::Error> {
     query(concat!(
-        branch_path!(),
+        window_path!(),
         "SELECT r.id, d.answer FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN run_details d ON d.run_id = r.id
@@ -309,7 +316,7 @@ async fn artifacts(
     window: &Window,
 ) -> Result<Vec<KeptRow>, sqlx::Error> {
     query(concat!(
-        branch_path!(),
+        window_path!(),
         "SELECT ",
         artifact_columns!(),
         " FROM path p
@@ -331,7 +338,7 @@ async fn approved(
     window: &Window,
 ) -> Result<Vec<(String, String, String)>, sqlx::Error> {
     query(concat!(
-        branch_path!(),
+        window_path!(),
         "SELECT a.run_id, a.call_id, a.id FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN approvals a ON a.decided_in = r.id
@@ -350,7 +357,7 @@ async fn given(
     window: &Window,
 ) -> Result<Vec<KeptFeedback>, Fault> {
     let rows: Vec<feedback::KeptRow> = query(concat!(
-        branch_path!(),
+        window_path!(),
         "SELECT f.run_id, f.score, f.body, f.given_at FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN feedback f ON f.run_id = r.id

@@ -27,10 +27,13 @@ const SUPERSEDED: i64 = cancel_requested(CancelledBy::NextMessage);
 /// Runs of a chat that are read at most.
 const MAX_RUNS: i64 = 1000;
 
-/// The newest branch of the conversation `$3` of the user `$2` of the tenant `$1`.
+/// The newest branch of the conversation `$3` of the user `$2` of the tenant `$1`, from the run `$from` on.
 macro_rules! newest_path {
     () => {
         with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)")
+    };
+    ($from:expr) => {
+        with_path!("(SELECT MAX(run_seq) FROM runs WHERE tenant = $1 AND user_id = $2 AND conversation = $3)", $from)
     };
 }
 
@@ -184,7 +187,7 @@ async fn runs(
     window: &Window,
 ) -> Result<Vec<ChatRow>, sqlx::Error> {
     query(concat!(
-        newest_path!(),
+        newest_path!("$4"),
         "SELECT ",
         run_columns!(),
         ", r.run_seq, p.upto, r.cancel_requested, d.answer, CASE WHEN p.run_seq >= $5 THEN d.diagnostics END AS diagnostics, d.context
@@ -206,7 +209,7 @@ async fn messages(
     window: &Window,
 ) -> Result<HashMap<i64, Vec<Message>>, Fault> {
     let rows: Vec<(i64, String, String)> = query(concat!(
-        newest_path!(),
+        newest_path!("$4"),
         "SELECT m.run_seq, m.kind, m.body ",
         from_path!(),
         "AND p.run_seq >= $4 AND p.run_seq < $5 ORDER BY m.run_seq, m.seq",
@@ -229,7 +232,7 @@ async fn payloads(
     window: &Window,
 ) -> Result<HashMap<RunId, Vec<Payload>>, Fault> {
     let rows: Vec<KeptRow> = query(concat!(
-        newest_path!(),
+        newest_path!("$4"),
         "SELECT y.run_id, y.id, y.kind, y.summary, y.data, y.source FROM path p
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN payloads y ON y.run_id = r.id
@@ -254,7 +257,7 @@ async fn made(
     window: &Window,
 ) -> Result<HashMap<RunId, Vec<CallArtifact>>, Fault> {
     let rows: Vec<artifacts::KeptRow> = query(concat!(
-        newest_path!(),
+        newest_path!("$4"),
         "SELECT ",
         artifact_columns!(),
         " FROM path p

@@ -1,5 +1,9 @@
 //! Conversations in lists: their titles, and how many messages a user sees in them.
 
+use std::collections::HashMap;
+
+use serde_json::Value;
+
 use super::{SqlStore, count_seen};
 use crate::agent::ports::conversations::{ConversationHead, Listed, Paged};
 use crate::chat::ids::ConversationId;
@@ -99,6 +103,19 @@ pub(in crate::store::sql) async fn find_head(
     let Some(row) = row else { return find_unused(connection, scope, id).await };
     let count = count(connection, scope, &row.id, (row.newest, row.seen)).await?;
     Ok(Some(head(row, count)?))
+}
+
+/// The titles that a list would show of those of the conversations that are there.
+pub(super) async fn titles_of(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    ids: &[&str],
+) -> Result<HashMap<String, String>, Fault> {
+    let rows: Vec<Row> = query(rows!("WHERE tenant = $1 AND user_id = $2 AND id @one_of($3)"))
+        .bind((scope, Value::from(ids).to_string()))
+        .fetch_all(connection)
+        .await?;
+    rows.into_iter().map(|row| Ok((row.id.clone(), head(row, 0)?.title))).collect()
 }
 
 /// A conversation that has no run yet.

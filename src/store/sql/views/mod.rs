@@ -7,9 +7,15 @@
 
 /// The runs on the branch that ends with the run `$tip` of the conversation `$3`, as the common table `path`:
 /// `run_seq`, its `parent`, and up to which message it counts (`upto`, `NULL` for all). `$1` is the tenant and `$2` the
-/// user.
+/// user. With `$from`, only as far back as to the run of that number: those before it need not be looked up.
 macro_rules! with_path {
     ($tip:expr) => {
+        with_path!($tip, "", "")
+    };
+    ($tip:expr, $from:expr) => {
+        with_path!($tip, " AND r.run_seq >= ", $from)
+    };
+    ($tip:expr, $and:expr, $from:expr) => {
         concat!(
             "WITH RECURSIVE path (run_seq, parent, parent_seq, upto) AS (
                  SELECT r.run_seq, ",
@@ -22,8 +28,10 @@ macro_rules! with_path {
                  SELECT r.run_seq, ",
             $crate::store::record::run_parent!(),
             ", r.parent_seq, p.parent_seq FROM path p JOIN runs r
-                     ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.parent
-             ) "
+                     ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.parent",
+            $and,
+            $from,
+            ") "
         )
     };
 }

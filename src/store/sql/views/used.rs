@@ -1,6 +1,7 @@
 //! What the runs of conversations have used.
 
-use super::{SqlStore, SumRow, find_head};
+use super::heads::titles_of;
+use super::{SqlStore, SumRow};
 use crate::agent::ports::usage::{Used, UsedInConversation};
 use crate::chat::day::Days;
 use crate::chat::ids::ConversationId;
@@ -55,18 +56,20 @@ impl SqlStore {
             run_sums!(),
             " FROM runs WHERE tenant = $1 AND user_id = $2 AND started_at >= $3 AND started_at < $4
                  AND EXISTS (SELECT 1 FROM conversations c WHERE c.tenant = $1 AND c.user_id = $2
-                     AND c.id = runs.conversation AND c.unlisted = 0)
+                     AND c.id = runs.conversation AND c.unlisted = 0 AND c.updated_at >= $3)
              GROUP BY conversation ORDER BY COALESCE(SUM(nano_usd), 0) DESC, SUM(input_tokens + output_tokens) DESC, conversation
              LIMIT $5",
         ))
         .bind((scope, days.from.begins_ms(), days.to.plus(1).begins_ms(), i64::from(most)))
         .fetch_all(&mut transaction)
         .await?;
+        let ids: Vec<&str> = rows.iter().map(|row| row.conversation.as_str()).collect();
+        let mut titles = titles_of(&mut transaction, scope, &ids).await?;
         let mut used = Vec::with_capacity(rows.len());
         for ConversationSumRow { conversation, sum } in rows {
-            let id = ConversationId::parse(&conversation).map_err(RecordError::from)?;
-            if let Some(conversation) = find_head(&mut transaction, scope, &id).await? {
-                used.push(UsedInConversation { conversation: id, title: conversation.title, used: sum.into() });
+            if let Some(title) = titles.remove(&conversation) {
+                let conversation = ConversationId::parse(&conversation).map_err(RecordError::from)?;
+                used.push(UsedInConversation { conversation, title, used: sum.into() });
             }
         }
         Ok(used)
