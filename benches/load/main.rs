@@ -13,6 +13,7 @@
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- directives` measures directives, signals and deliveries.
 //! `cargo bench -- workspace` measures what agents do to files.
+//! `cargo bench -- grown` measures lists, reads and turns in a store of ten million messages.
 //! `cargo bench -- files` measures uploads, and turns with pictures.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
@@ -30,6 +31,7 @@ mod directives;
 mod fairness;
 mod figures;
 mod files;
+mod grown;
 mod instructions;
 #[path = "../relay/mod.rs"]
 mod relay;
@@ -82,6 +84,9 @@ async fn measure(names: &[&str]) {
     }
     if let ["files"] = names {
         return files::measure(&upstream).await;
+    }
+    if let ["grown"] = names {
+        return grown::measure(&upstream).await;
     }
     if let ["workspace"] = names {
         return workspace::measure().await;
