@@ -22,9 +22,6 @@ const LEASE_CONNECTIONS: u32 = 2;
 /// How long a call waits for a connection, and how long the first one may take.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a connection that nobody uses is believed to be there.
-const TRUSTED: Duration = Duration::from_secs(1);
-
 /// How long a connection that comes back gets to answer; one that does not is given up, so that a server that is gone
 /// does not keep the pool's slots.
 const RETURN_WAIT: Duration = Duration::from_secs(5);
@@ -91,15 +88,6 @@ fn pool(connections: u32) -> PgPoolOptions {
     let pool = pool.acquire_slow_threshold(CONNECT_WAIT * 2);
     let pool = pool.after_connect(|connection, _| {
         Box::pin(async move { sqlx::raw_sql(SESSION).execute(connection).await.map(drop) })
-    });
-    // One that was in use just now answered when it came back.
-    let pool = pool.test_before_acquire(false).before_acquire(|connection, known| {
-        Box::pin(async move {
-            if known.idle_for >= TRUSTED {
-                connection.ping().await?;
-            }
-            Ok(true)
-        })
     });
     pool.after_release(|connection, _| {
         Box::pin(async move {
