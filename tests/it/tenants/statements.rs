@@ -98,7 +98,7 @@ const EXCEPTIONS: [(&str, &str, Why); 54] = [
     ("sql/runs/reap.rs", "SELECT COUNT(*) FROM runs WHERE state IN", Why::Times),
     ("sql/runs/reap.rs", "UPDATE runs SET lease_until = 0", Why::Times),
     ("statement/dialect.rs", "; SELECT tenant, user_id, conversation, run_seq, charged", Why::OwnRun),
-    ("sql/usage.rs", "UPDATE runs SET charged = $2 WHERE id = $1", Why::OwnRun),
+    ("sql/runs/append.rs", "UPDATE runs SET charged = $2 WHERE id = $1", Why::OwnRun),
     ("sql/views/chats.rs", "SELECT user_id FROM chats WHERE tenant = $1 AND user_claim = $2", Why::Role),
     ("sql/places.rs", "DELETE FROM conversation_state WHERE unused = 1", Why::Times),
     ("sql/views/delete.rs", "SELECT tenant, user_id, id FROM conversations WHERE unlisted = 1", Why::Times),
