@@ -136,7 +136,8 @@ pub(super) async fn fetch(batch: Batch, connection: &mut PgConnection) -> Result
     let (mut row, mut together) = (None, Vec::<Statement>::new());
     for statement in batch.0 {
         let is_other = |before: &Statement| before.table.is_some() && before.table != statement.table;
-        if !together.is_empty() && !(statement.table.is_some() && together.iter().all(is_other)) {
+        let joins = together.is_empty() || (statement.table.is_some() && together.iter().all(is_other));
+        if !joins {
             row = run(mem::take(&mut together), connection).await?;
         }
         together.push(statement);
