@@ -306,7 +306,7 @@ impl App {
             false => None,
         };
         let recorder = Recorder::new(store.clone(), sink);
-        let services = Services {
+        let services = Services::from(http::Parts {
             runs: runs.clone(),
             authenticator: auth.clone() as Arc<dyn Authenticator>,
             dev_tokens: dev_tokens.clone(),
@@ -370,7 +370,7 @@ impl App {
             intake: intake.clone(),
             keep_alive: none_if_zero(config.server.keep_alive_s),
             mcp: Arc::new(http::ProtectedResource::new(&config.auth, &config.server.cors_allowed_origins)),
-        };
+        });
         // Last, so that a start that fails leaves nothing behind that fetches.
         let webhooks =
             Webhooks::start(&config.signals, store.clone(), clock.clone(), &bell).map_err(StartError::Webhooks)?;

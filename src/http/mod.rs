@@ -70,13 +70,14 @@ mod views;
 mod wire_info;
 mod wires;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::{Router, middleware};
 use serde::Deserialize;
-use tower::util::option_layer;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
@@ -227,9 +228,26 @@ pub struct FileLimits {
     pub per_message: usize,
 }
 
-/// What the routes work with.
+/// What the routes work with. Each request has it several times, so all share one.
 #[derive(Clone)]
-pub struct Services {
+pub struct Services(Arc<Parts>);
+
+impl From<Parts> for Services {
+    fn from(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for Services {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The parts of [`Services`].
+pub struct Parts {
     /// Starts runs.
     pub runs: Arc<Runs>,
     /// Verifies tokens.
@@ -354,6 +372,16 @@ pub fn router(config: &ServerConfig, services: Services, (parts, brand): (PagePa
     let has_tokens = services.dev_tokens.is_some() || services.sign_in.is_some();
     let has_cookie = services.cookie_tokens.is_some() || services.session_tokens.is_some();
     let (protocols, wires) = wires::routes(&services.dialects);
+    // The first is the outermost. As one layer, since a router puts a box around each route for each that it has.
+    let around = ServiceBuilder::new()
+        .layer(middleware::from_fn_with_state((shares, wires), request_id::layer))
+        .layer(middleware::from_fn_with_state(taken_in, body::preflight))
+        .option_layer(cors(&config.cors_allowed_origins, has_cookie))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+            axum::response::IntoResponse::into_response(Problem::internal())
+        }))
+        .layer(middleware::from_fn_with_state(taken_in, body::layer))
+        .option_layer(renews.then(|| middleware::from_fn(auth::renewing)));
     let (routes, _) = protocols.merge(health::routes()).split_for_parts();
     routes
         .merge(services.metrics.clone().map_or_else(Router::new, metrics::routes))
@@ -362,14 +390,7 @@ pub fn router(config: &ServerConfig, services: Services, (parts, brand): (PagePa
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(services)
-        .layer(option_layer(renews.then(|| middleware::from_fn(auth::renewing))))
-        .layer(middleware::from_fn_with_state(taken_in, body::layer))
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-            axum::response::IntoResponse::into_response(Problem::internal())
-        }))
-        .layer(option_layer(cors(&config.cors_allowed_origins, has_cookie)))
-        .layer(middleware::from_fn_with_state(taken_in, body::preflight))
-        .layer(middleware::from_fn_with_state((shares, wires), request_id::layer))
+        .layer(around)
 }
 
 /// The routes of the native protocol beside its chat turns.

@@ -63,7 +63,7 @@ pub(super) async fn session(
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Private<SessionBody>, Problem> {
-    let dev = services.dev_tokens.filter(|_| is_from_this_machine(&headers, &extensions));
+    let dev = services.dev_tokens.as_ref().filter(|_| is_from_this_machine(&headers, &extensions));
     let body = match (dev, &services.sign_in) {
         (None, None) => SessionBody::Token,
         (None, Some(sign_in)) => {
