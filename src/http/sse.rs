@@ -33,7 +33,8 @@ pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// The shortest time between two pieces. A model that streams faster than this has its events sent together; one that
-/// does not is never delayed, since its last piece is longer ago.
+/// does not is never delayed, since its last piece is longer ago. The first piece says that the run has begun, and holds up no
+/// word of its model.
 const PIECE_PAUSE: Duration = Duration::from_millis(1);
 
 /// A day stands for a time that no clock reaches.
@@ -71,6 +72,8 @@ struct Open {
     draining: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// The waker that both were polled with. The clock and the token give their state for less.
     woken: Option<Waker>,
+    /// Whether a piece has gone out.
+    has_begun: bool,
     ended: bool,
     meter: StreamMeter,
 }
@@ -90,6 +93,7 @@ pub(super) fn body(attached: Attached, mut view: View) -> Body {
         alarm: first_silence.map(|until| Box::pin(sleep_until(until))),
         draining: Some(Box::pin(view.draining.clone().cancelled_owned())),
         woken: None,
+        has_begun: false,
         ended: false,
         meter: StreamMeter::open(ambient::dialect()),
         view,
@@ -113,7 +117,8 @@ impl Stream for Open {
             ready!(open.poll_pause(cx));
             open.encode_ready();
         }
-        open.next_piece = Instant::now() + PIECE_PAUSE;
+        open.next_piece = Instant::now() + if open.has_begun { PIECE_PAUSE } else { Duration::ZERO };
+        open.has_begun = true;
         open.meter.piece(open.buffer.len());
         Poll::Ready((!open.buffer.is_empty()).then(|| Ok(open.buffer.split().freeze())))
     }
