@@ -82,45 +82,34 @@ impl SqlStore {
     }
 }
 
-/// The quota that is used up for one more run in that conversation, if one is.
+/// The user's quota that is used up for one more run, if one is: they keep so many bytes and conversations, the run's own among
+/// them or not.
+pub(super) fn over_quota_of_user(quotas: &Quotas, kept: (i64, i64), is_there: bool) -> Option<OverQuota> {
+    over((quotas.bytes_per_user, quotas.conversations_per_user), kept, is_there, Whose::User)
+}
+
+/// The tenant's quota that is used up for one more run, if one is.
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) async fn over_quota(
+pub(super) async fn over_quota_of_tenant(
     connection: &mut dyn Connection,
     scope: &Scope,
-    conversation: &str,
     quotas: &Quotas,
+    is_there: bool,
 ) -> Result<Option<OverQuota>, sqlx::Error> {
-    let Quotas { conversations_per_user, conversations_per_tenant, bytes_per_user, bytes_per_tenant, .. } = *quotas;
-    let (of_user, of_tenant) = ((bytes_per_user, conversations_per_user), (bytes_per_tenant, conversations_per_tenant));
-    if of_user != (0, 0) {
-        let kept: Option<(i64, i64, i64)> = query(
-            "SELECT bytes, conversations, (SELECT COUNT(*) FROM conversations c
-                 WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3)
-             FROM stored_usage WHERE tenant = $1 AND user_id = $2",
-        )
-        .bind((scope, conversation))
-        .fetch_optional(&mut *connection)
-        .await?;
-        if let Some((bytes, conversations, is_there)) = kept
-            && let Some(over) = over(of_user, (bytes, conversations), is_there != 0, Whose::User)
-        {
-            return Ok(Some(over));
-        }
-    }
+    let of_tenant = (quotas.bytes_per_tenant, quotas.conversations_per_tenant);
     if of_tenant == (0, 0) || scope.tenant().is_empty() {
         return Ok(None);
     }
-    let (bytes, conversations, is_there): (i64, i64, i64) = query(
-        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT), CAST(COALESCE(SUM(conversations), 0) AS BIGINT),
-             (SELECT COUNT(*) FROM conversations c WHERE c.tenant = $1 AND c.user_id = $2 AND c.id = $3)
+    let kept = query(
+        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT), CAST(COALESCE(SUM(conversations), 0) AS BIGINT)
          FROM stored_usage WHERE tenant = $1",
     )
-    .bind((scope, conversation))
-    .fetch_one(&mut *connection)
+    .bind(scope.tenant())
+    .fetch_one(connection)
     .await?;
-    Ok(over(of_tenant, (bytes, conversations), is_there != 0, Whose::Tenant))
+    Ok(over(of_tenant, kept, is_there, Whose::Tenant))
 }
 
 /// A conversation that is there goes on, however many there are.

@@ -155,7 +155,7 @@ fn owners_are_bound_by_their_scope_alone() {
         ("sql/directives/request.rs", 3),
         ("sql/signals.rs", 16),
         ("sql/previews.rs", 2),
-        ("sql/quotas.rs", 3),
+        ("sql/quotas.rs", 4),
         ("sql/runs/append.rs", 1),
         ("sql/runs/decided.rs", 1),
         ("sql/runs/pending_limits.rs", 2),
