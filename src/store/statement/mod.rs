@@ -8,6 +8,7 @@ pub(super) mod dialect;
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use sqlx::{Arguments, Encode, Type};
 
 use super::scope::Scope;
@@ -166,9 +167,9 @@ impl Batch {
 /// Writes `text` behind other texts that have `before` parameters: its own are numbered on.
 pub(super) fn push_numbered(joined: &mut String, text: &str, before: usize) {
     let mut rest = text;
-    while let Some((text, numbered)) = rest.split_once('$') {
+    while let Some(at) = memchr(b'$', rest.as_bytes()) {
+        let (text, numbered) = rest.split_at(at + 1);
         joined.push_str(text);
-        joined.push('$');
         let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, after) = numbered.split_at(digits);
         if let Ok(number) = digits.parse::<usize>() {
