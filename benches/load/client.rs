@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -14,8 +15,43 @@ use crate::answers::{AT, now_us};
 /// Bytes that stand at the end of every answer with chunks.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// What an answer ends with that has ended well, in our frames or in the upstream's.
-const GOOD_ENDS: [&str; 2] = ["message_complete", "[DONE]"];
+/// What an answer ends with that has ended well, on any wire.
+const GOOD_ENDS: [&str; 4] = ["message_complete", "[DONE]", "response.completed", "message_stop"];
+
+/// How a client asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// The product's own protocol; the other servers take it as it is.
+    Native,
+    Completions,
+    Responses,
+    Messages,
+}
+
+impl Speaks {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Native => "/v1/agent/chat",
+            Self::Completions => "/v1/chat/completions",
+            Self::Responses => "/v1/responses",
+            Self::Messages => "/v1/messages",
+        }
+    }
+
+    /// What was said `earlier` (of user and assistant in turns), and then `message`.
+    fn body(self, earlier: &[String], message: &str) -> serde_json::Value {
+        let roles = ["user", "assistant"].into_iter().cycle();
+        let texts = earlier.iter().map(String::as_str).chain([message]);
+        let said: Vec<serde_json::Value> =
+            roles.zip(texts).map(|(role, content)| json!({"role": role, "content": content})).collect();
+        match self {
+            Self::Native => json!({"message": message, "context_type": "bench"}),
+            Self::Completions => json!({"model": "bench", "stream": true, "messages": said}),
+            Self::Responses => json!({"model": "bench", "stream": true, "store": false, "input": said}),
+            Self::Messages => json!({"model": "bench", "stream": true, "max_tokens": 4096, "messages": said}),
+        }
+    }
+}
 
 /// What readers of paced streams have seen.
 #[derive(Default)]
@@ -55,21 +91,30 @@ impl Seen {
 pub struct Client {
     stream: TcpStream,
     token: String,
+    speaks: Speaks,
+    /// Sent anew with each request: the texts of user and assistant in turns.
+    earlier: Arc<[String]>,
 }
 
 impl Client {
     pub async fn connect(address: SocketAddr, token: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, token: token.to_owned() }
+        Self { stream, token: token.to_owned(), speaks: Speaks::Native, earlier: Arc::default() }
+    }
+
+    /// The same client, which speaks so, and sends what was said before with each request.
+    pub fn speaking(self, speaks: Speaks, earlier: Arc<[String]>) -> Self {
+        Self { speaks, earlier, ..self }
     }
 
     /// Asks for an answer of this kind, in a conversation of its own.
     pub async fn ask(&mut self, kind: &str) {
-        let body = format!(r#"{{"message":"@{kind}@","context_type":"bench"}}"#);
+        let body = self.speaks.body(&self.earlier, &format!("@{kind}@")).to_string();
         let request = format!(
-            "POST /v1/agent/chat HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
+            "POST {} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.speaks.path(),
             self.token,
             body.len()
         );
@@ -95,7 +140,7 @@ impl Client {
             if first_word.is_none() && tail.windows(5).any(|window| window == b"word ") {
                 first_word = Some(began.elapsed());
             }
-            tail.drain(..tail.len().saturating_sub(300));
+            tail.drain(..tail.len().saturating_sub(2_000));
             if tail.ends_with(LAST_CHUNK) {
                 break;
             }

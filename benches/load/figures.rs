@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 
-use crate::client::{Client, Seen};
+use crate::client::{Client, Seen, Speaks};
 use crate::directives::new_database;
 use crate::report::{Most, Report, median, p99, quantile};
 use crate::server::{ON_ITS_CORE, Role, Server, cpu_of, leave_the_core, take_all_cores};
@@ -35,6 +35,11 @@ const FAST_RUNS: usize = 5;
 /// Connections and requests on each of a round of short ones.
 const SHORT_CONNECTIONS: usize = 32;
 const SHORT_RUNS: usize = 60;
+
+/// A history that is sent anew with each request: 2 MB in 400 texts, of user and assistant in turns; and requests of a round.
+const HISTORY_BYTES: usize = 2_000_000;
+const HISTORY_TEXTS: usize = 400;
+const HISTORY_RUNS: usize = 10;
 
 /// Streams with a chunk every 20 ms, and for how long they are watched.
 const PACED_TIME: Duration = Duration::from_secs(4);
@@ -75,6 +80,56 @@ pub async fn chunks(report: &mut Report, upstream: &Upstream) {
         }
         report.add(name, "us", Most::TimesRelay(2.0), figures);
     }
+}
+
+/// What a chunk costs on the wires of others, to what it costs on our own.
+pub async fn wires(report: &mut Report, upstream: &Upstream) {
+    let server = Server::start(Role::Product, upstream);
+    load(&server, SHORT_CONNECTIONS, 20, "fast 1").await;
+    let none: Arc<[String]> = Arc::default();
+    let mut native = 0.0;
+    for (speaks, name) in [
+        (Speaks::Native, "CPU per chunk, flood, native"),
+        (Speaks::Completions, "the same by Chat Completions"),
+        (Speaks::Responses, "the same by Responses"),
+        (Speaks::Messages, "the same by Messages"),
+    ] {
+        load_by((speaks, &none), &server, (FAST_STREAMS, 1), "fast 200").await;
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            let one = load_by((speaks, &none), &server, (FAST_STREAMS, FAST_RUNS), "fast 1").await;
+            let many = load_by((speaks, &none), &server, (FAST_STREAMS, FAST_RUNS), "fast 200").await;
+            rounds.push((many - one) / (FAST_CHUNKS - 1) as f64);
+        }
+        let chunk = median(rounds);
+        let most = match speaks {
+            Speaks::Native => Most::Any,
+            Speaks::Completions | Speaks::Responses | Speaks::Messages => Most::Is(1.3 * native),
+        };
+        if speaks == Speaks::Native {
+            native = chunk;
+        }
+        report.add(name, "us", most, vec![(Role::Product, chunk)]);
+    }
+    let long: Arc<[String]> = (0..HISTORY_TEXTS).map(history_text).collect();
+    for (speaks, name) in [
+        (Speaks::Completions, "a history of 2 MB by Chat Completions"),
+        (Speaks::Responses, "a history of 2 MB by Responses"),
+        (Speaks::Messages, "a history of 2 MB by Messages"),
+    ] {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            let short = load_by((speaks, &none), &server, (1, HISTORY_RUNS), "fast 1").await;
+            let long = load_by((speaks, &long), &server, (1, HISTORY_RUNS), "fast 1").await;
+            rounds.push((long - short) / 1e3);
+        }
+        report.add(name, "ms", Most::Is(10.0), vec![(Role::Product, median(rounds))]);
+    }
+}
+
+/// A text of 5 KB, another one for each place.
+fn history_text(nth: usize) -> String {
+    format!("{nth}: \"it's\" naïve\n").repeat(HISTORY_BYTES / HISTORY_TEXTS / 20)
 }
 
 /// A whole short request in a new conversation, with the store on the disk; the product also with PostgreSQL.
@@ -346,9 +401,19 @@ async fn rush(report: &mut Report, upstream: &Upstream) {
 
 /// CPU time of one request in microseconds, `runs` in a row on each connection.
 async fn load(server: &Server, connections: usize, runs: usize, kind: &'static str) -> f64 {
+    load_by((Speaks::Native, &Arc::default()), server, (connections, runs), kind).await
+}
+
+/// The same by clients that speak so, and send what was said before.
+async fn load_by(
+    (speaks, earlier): (Speaks, &Arc<[String]>),
+    server: &Server,
+    (connections, runs): (usize, usize),
+    kind: &'static str,
+) -> f64 {
     let mut clients = Vec::new();
     for _ in 0..connections {
-        clients.push(server.client().await);
+        clients.push(server.client().await.speaking(speaks, earlier.clone()));
     }
     let before = server.cpu_s();
     let mut tasks = JoinSet::new();

@@ -4,7 +4,7 @@
 //! `cargo bench` measures all figures of `docs/PERFORMANCE.md`, says each on a line that begins with `figure`, and ends with
 //! a table. Each server is a process of its own; its CPU time and memory are read from `/proc`. Times on a shared machine
 //! vary: the ratio in one run is what counts.
-//! `cargo bench -- chunks` (or `short`, `first`, `paced`, `many`, `tools`, `memory`, `start`) measures only that.
+//! `cargo bench -- chunks` (or `wires`, `short`, `first`, `paced`, `many`, `tools`, `memory`, `start`) measures only that.
 //! `cargo bench -- instructions` counts instructions under valgrind, which no other load on the machine changes.
 //! `cargo bench -- instructions "fast 200" 20 FILE` leaves what valgrind counted of so many runs, for `callgrind_annotate`.
 //! `cargo bench -- profile "fast 200" 10 FILE` leaves a profile of perf of ten seconds of one kind of request, for
@@ -12,6 +12,7 @@
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
 //! `cargo bench -- directives` measures directives, signals and deliveries.
+//! `cargo bench -- replicas` measures what a run costs one to eight processes, their PostgreSQL and their Redis.
 //! `cargo bench -- workspace` measures what agents do to files.
 //! `cargo bench -- grown` measures lists, reads and turns in a store of ten million messages.
 //! `cargo bench -- files` measures uploads, and turns with pictures.
@@ -35,6 +36,7 @@ mod grown;
 mod instructions;
 #[path = "../relay/mod.rs"]
 mod relay;
+mod replicas;
 mod report;
 mod runs;
 mod server;
@@ -82,6 +84,10 @@ async fn measure(names: &[&str]) {
         server::take_all_cores();
         return directives::measure(&upstream).await;
     }
+    if let ["replicas"] = names {
+        server::take_all_cores();
+        return replicas::measure(&upstream).await;
+    }
     if let ["files"] = names {
         return files::measure(&upstream).await;
     }
@@ -110,6 +116,9 @@ async fn measure(names: &[&str]) {
     }
     if wanted("chunks") {
         figures::chunks(&mut report, &upstream).await;
+    }
+    if wanted("wires") {
+        figures::wires(&mut report, &upstream).await;
     }
     if wanted("short") {
         figures::short(&mut report, &upstream).await;
