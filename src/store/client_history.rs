@@ -72,26 +72,41 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// The newest of `earlier` that fit in `bytes` of text (0 means no limit), as JSON text; `None` without text.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub(super) fn encode_client_history(earlier: &[ClientMessage], bytes: usize) -> Result<Option<String>, RecordError> {
-    let mut budget = HistoryBudget::new(bytes);
-    let fitting = earlier.iter().rev().take_while(|message| budget.take(message.bytes())).count();
-    let rows: Vec<Kept<'_>> = earlier.iter().skip(earlier.len() - fitting).filter_map(Kept::of).collect();
-    if rows.is_empty() {
-        return Ok(None);
+/// What was said before a conversation began here.
+pub(super) struct ClientHistory {
+    /// As it is kept.
+    pub(super) text: String,
+    /// As it is read from there, the newest first.
+    pub(super) messages: Vec<Message>,
+}
+
+impl ClientHistory {
+    /// The newest of `earlier` that fit in `bytes` of text (0 means no limit); `None` without text.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub(super) fn from_messages(earlier: &[ClientMessage], bytes: usize) -> Result<Option<Self>, RecordError> {
+        let mut budget = HistoryBudget::new(bytes);
+        let fitting = earlier.iter().rev().take_while(|message| budget.take(message.bytes())).count();
+        let rows: Vec<Kept<'_>> = earlier.iter().skip(earlier.len() - fitting).filter_map(Kept::of).collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let text = serde_json::to_string(&rows).map_err(RecordError::json("what was said before"))?;
+        Ok(Some(Self { text, messages: newest_first(rows, &mut HistoryBudget::new(bytes)) }))
     }
-    serde_json::to_string(&rows).map(Some).map_err(RecordError::json("what was said before"))
 }
 
 /// The newest messages of `text` that fit in `budget`, the newest first.
 ///
 /// # Errors
-/// When it is not what [`encode_client_history`] wrote.
+/// When it is not what is kept of a [`ClientHistory`].
 pub(super) fn decode_client_history(text: &str, budget: &mut HistoryBudget) -> Result<Vec<Message>, RecordError> {
     let rows: Vec<Kept<'_>> = serde_json::from_str(text).map_err(RecordError::json("what was said before"))?;
+    Ok(newest_first(rows, budget))
+}
+
+fn newest_first(rows: Vec<Kept<'_>>, budget: &mut HistoryBudget) -> Vec<Message> {
     // No model: there is no replay data of a vendor for these answers.
     let origin = Arc::new(ModelOrigin { provider: "switchboard".to_owned(), model: "told".to_owned() });
     let assistant = |parts| Message::Assistant(AssistantMessage { origin: origin.clone(), parts });
@@ -121,7 +136,7 @@ pub(super) fn decode_client_history(text: &str, budget: &mut HistoryBudget) -> R
             }
         }
     }
-    Ok(newest_first)
+    newest_first
 }
 
 /// A call and its result. Its place gives the id, so that the same history is the same for a model each time.
@@ -143,7 +158,10 @@ mod tests {
 
     /// The texts that a model sees of it, once `kept` bytes were kept and `left` bytes are left.
     fn seen(earlier: &[ClientMessage], kept: usize, left: usize) -> String {
-        let Some(text) = encode_client_history(earlier, kept).unwrap() else { return String::new() };
+        let Some(history) = ClientHistory::from_messages(earlier, kept).unwrap() else { return String::new() };
+        let ClientHistory { text, messages } = history;
+        let read = decode_client_history(&text, &mut HistoryBudget::new(kept)).unwrap();
+        assert_eq!(format!("{messages:?}"), format!("{read:?}"), "what is kept reads the same");
         let texts = presentable(decode_client_history(&text, &mut HistoryBudget::new(left)).unwrap()).into_iter().map(
             |message| match message {
                 Message::User(user) => user.text,
@@ -175,7 +193,7 @@ mod tests {
             assert_eq!(seen(&earlier, bytes, 0), expected, "{reason}, when it is kept");
         }
         assert_eq!(seen(&earlier, 0, 10), "three four\u{0}", "when it is read");
-        assert_eq!(encode_client_history(&[], 9).unwrap(), None);
+        assert!(ClientHistory::from_messages(&[], 9).unwrap().is_none());
     }
 
     #[test]

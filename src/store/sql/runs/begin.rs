@@ -29,9 +29,10 @@ use crate::chat::preview::Decided;
 use crate::chat::run::RunState;
 use crate::chat::trail::{TrailEntry, TrailEvent};
 use crate::store::change::decode_decided;
-use crate::store::client_history::encode_client_history;
+use crate::store::client_history::ClientHistory;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, SqlxError};
+use crate::store::history::presentable;
 use crate::store::place::{decode_place, encode_place};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
@@ -157,8 +158,14 @@ impl SqlStore {
         }
         keep_context(&mut batch, run.id, context.as_ref());
         // The server's own history is never replaced.
+        let mut told = Vec::new();
         if run_seq == 0 {
-            insert_client_history(&mut batch, run.id, encode_client_history(run.earlier, run.history.bytes)?);
+            if let Some(ClientHistory { text, messages }) =
+                ClientHistory::from_messages(run.earlier, run.history.bytes)?
+            {
+                insert_client_history(&mut batch, run.id, text);
+                told = messages;
+            }
             let files: Vec<FileId> = run.earlier.iter().flat_map(ClientMessage::files).map(|file| file.id).collect();
             note_uses(&mut batch, &seat.conversation.scope, &seat.conversation.id, &files);
         }
@@ -178,8 +185,9 @@ impl SqlStore {
             | RunState::Failed
             | RunState::Cancelled
             | RunState::Interrupted => {
-                let past = match is_opening && run.earlier.is_empty() {
-                    true => Past::default(),
+                let past = match is_opening {
+                    // There is nothing else before it.
+                    true => Past { history: presentable(told), ..Past::default() },
                     false => {
                         // The messages just noted are a part of it.
                         std::mem::take(&mut batch).run(&mut transaction).await?;

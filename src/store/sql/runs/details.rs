@@ -22,8 +22,7 @@ pub(super) fn keep_context(batch: &mut Batch, run: RunId, context: Option<&Scree
 }
 
 /// Keeps the client's messages from before the run with which the conversation begins.
-pub(super) fn insert_client_history(batch: &mut Batch, run: RunId, history: Option<String>) {
-    let Some(history) = history else { return };
+pub(super) fn insert_client_history(batch: &mut Batch, run: RunId, history: String) {
     let keep = batch.say(
         "INSERT INTO run_details (run_id, earlier) VALUES ($1, $2)
          ON CONFLICT (run_id) DO UPDATE SET earlier = excluded.earlier",
