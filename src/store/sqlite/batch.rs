@@ -42,7 +42,7 @@ pub(super) async fn fetch(batch: Batch, connection: &mut SqliteConnection) -> Re
 /// One text of all of them. They have one list of parameters, so those are numbered on.
 fn joined(batch: Batch) -> Result<Query<'static, Sqlite, SqliteArguments>, sqlx::Error> {
     let is_kept = batch.0.len() <= KEPT_STATEMENTS;
-    // And an eighth: numbers get longer, and tokens mostly do.
+    // Room for an eighth more than the texts: numbers get longer, and tokens mostly do.
     let bytes: usize = batch.0.iter().map(|statement| statement.text.len()).sum();
     let (mut joined, mut arguments) = (String::with_capacity(bytes + bytes / 8), SqliteArguments::default());
     for statement in batch.0 {

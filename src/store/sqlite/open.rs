@@ -52,7 +52,7 @@ impl SqliteDatabase {
             .pragma("temp_store", "MEMORY")
             // What is deleted is overwritten, here and, by `forget_deleted`, in the log.
             .pragma("secure_delete", "ON")
-            // For a list of values in a `CHECK` SQLite makes a table with each row that is written, which costs more than the row.
+            // For a list of values in a `CHECK` SQLite makes a table in memory with each row that is written.
             // Such columns are written from enums alone, and PostgreSQL holds them to the lists.
             .pragma("ignore_check_constraints", "ON")
             .statement_cache_capacity(PREPARED)
