@@ -87,11 +87,12 @@ pub fn end(reason: &str) -> Vec<u8> {
     end
 }
 
-/// A call of the bench's tool; `salt` makes its id new.
-pub fn call(salt: usize) -> Vec<u8> {
-    let function = r#"{"name":"list_items","arguments":"{}"}"#;
-    let delta =
-        format!(r#"{{"tool_calls":[{{"index":0,"id":"call_{salt}","type":"function","function":{function}}}]}}"#);
+/// `times` calls of a tool in one turn; `salt` makes their ids new.
+pub fn calls(tool: &str, arguments: &str, times: usize, salt: usize) -> Vec<u8> {
+    let function = serde_json::json!({"name": tool, "arguments": arguments});
+    let of_one = |nth| format!(r#"{{"index":{nth},"id":"call_{salt}_{nth}","type":"function","function":{function}}}"#);
+    let calls: Vec<String> = (0..times).map(of_one).collect();
+    let delta = format!(r#"{{"tool_calls":[{}]}}"#, calls.join(","));
     let mut answer = http_chunk(&event(&delta, "null", "00000000"));
     answer.extend_from_slice(&end("tool_calls"));
     answer

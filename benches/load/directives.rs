@@ -54,6 +54,9 @@ const AT_ONCE: usize = 32;
 /// Directives that wait while others are due.
 const WAITING: usize = 100_000;
 
+/// 20 days: so long they wait, well within `directives.max_ahead_days`.
+const FAR: Duration = Duration::from_secs(20 * 24 * 3600);
+
 /// Signals that are emitted for two subscribers.
 const SIGNALS: usize = 5_000;
 
@@ -148,8 +151,8 @@ async fn idle(database: &str) {
 async fn waiting(server: &Server, sink: &Sink, database: &str) {
     let mut connection = PgConnection::connect(database).await.unwrap();
     let asking = Asking::of(server, "acme");
-    let far = "2026-12-20T00:00:00Z";
-    let model = json!({"name": "ticket.close", "payload": {"ticket": "far"}, "scheduled_at": far});
+    let far = jiff::Timestamp::now() + FAR;
+    let model = json!({"name": "ticket.close", "payload": {"ticket": "far"}, "scheduled_at": far.to_string()});
     let id = asking.request(&model).await;
     let columns = "SELECT string_agg(column_name, ', ') FROM information_schema.columns
          WHERE table_name = 'directives' AND column_name NOT IN ('id', 'tenant')";

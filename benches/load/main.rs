@@ -15,6 +15,7 @@
 //! `cargo bench -- replicas` measures what a run costs one to eight processes, their PostgreSQL and their Redis.
 //! `cargo bench -- workspace` measures what agents do to files.
 //! `cargo bench -- grown` measures lists, reads and turns in a store of ten million messages.
+//! `cargo bench -- plans` measures plans and sub-agents beside calls of the same tools.
 //! `cargo bench -- files` measures uploads, and turns with pictures.
 //! `cargo bench -- runs` measures that runs outlive their connections: coming back, idle readers, Redis.
 
@@ -34,6 +35,7 @@ mod figures;
 mod files;
 mod grown;
 mod instructions;
+mod plans;
 #[path = "../relay/mod.rs"]
 mod relay;
 mod replicas;
@@ -90,6 +92,9 @@ async fn measure(names: &[&str]) {
     }
     if let ["files"] = names {
         return files::measure(&upstream).await;
+    }
+    if let ["plans"] = names {
+        return plans::measure(&upstream).await;
     }
     if let ["grown"] = names {
         return grown::measure(&upstream).await;

@@ -1,6 +1,6 @@
 //! The model and the backend behind all servers: OpenAI's wire and one REST resource, written by hand so that they cost
 //! little and are never what is measured. The message says what to answer: `@fast 200@`, `@paced@`, `@hold@`, `@slow 5 600@`,
-//! `@tools 3@`.
+//! `@tools 3@`, `@calls 20@`, `@plan 20@`.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -15,7 +15,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConnection;
 use tokio_rustls::server::TlsStream;
 
-use crate::answers::{call, end, nth_chunk, timed_chunk};
+use crate::answers::{calls, end, nth_chunk, timed_chunk};
+use crate::plans;
 use crate::server::cpu_of;
 use crate::tls::{Certificate, Wire};
 
@@ -23,6 +24,12 @@ use crate::tls::{Certificate, Wire};
 pub const PACE_MS: usize = 20;
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+/// A resource that takes its time.
+pub const SLOW_PATH: &str = "/v1/slow";
+
+/// How long it takes.
+pub const SLOW: Duration = Duration::from_millis(300);
+
 const ITEMS: &str = r#"{"items":[{"id":1,"name":"one"},{"id":2,"name":"two"}],"total":2}"#;
 
 /// A model and a backend at one address, and both behind TLS at another.
@@ -191,8 +198,12 @@ async fn connection(mut stream: impl Connection, watched: Arc<Watched>, number: 
             }
         }
         let is_model = buffer.starts_with(b"POST");
+        let is_slow = buffer.starts_with(b"GET") && find(&buffer[..head], SLOW_PATH.as_bytes()).is_some();
         let body = String::from_utf8_lossy(&buffer[head..head + length]).into_owned();
         buffer.drain(..head + length);
+        if is_slow {
+            sleep(SLOW).await;
+        }
         if !is_model {
             let answer = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{ITEMS}",
@@ -220,13 +231,21 @@ async fn connection(mut stream: impl Connection, watched: Arc<Watched>, number: 
                 }
             }
             Script::Tools(rounds) if body.matches(r#""role":"tool""#).count() < rounds => {
-                answer.extend_from_slice(&call(body.len()));
+                answer.extend_from_slice(&calls("list_items", "{}", 1, body.len()));
                 if stream.write_all(&answer).await.is_err() {
                     return;
                 }
                 continue;
             }
-            Script::Tools(_) => answer.extend_from_slice(nth_chunk(0)),
+            Script::Once(asks) if !body.contains(r#""role":"tool""#) => {
+                let (tool, arguments, times) = asks.of();
+                answer.extend_from_slice(&calls(tool, &arguments, times, body.len()));
+                if stream.write_all(&answer).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Script::Tools(_) | Script::Once(_) => answer.extend_from_slice(nth_chunk(0)),
             Script::Paced | Script::Hold => {
                 answer.extend_from_slice(nth_chunk(0));
                 if stream.write_all(&answer).await.is_err() {
@@ -279,6 +298,8 @@ enum Script {
     Hold,
     /// So many calls of a tool, one a turn, and an answer.
     Tools(usize),
+    /// All that is asked for in one turn, and an answer.
+    Once(plans::Asks),
 }
 
 /// What the newest message of a request asks for.
@@ -293,6 +314,11 @@ fn script(body: &str) -> Script {
         ["paced"] => Script::Paced,
         ["hold"] => Script::Hold,
         ["tools", rounds] => Script::Tools(number(rounds)),
+        ["calls", times] => Script::Once(plans::Asks::Calls(number(times))),
+        ["plan", steps] => Script::Once(plans::Asks::Plan(number(steps))),
+        ["slow-plan", steps] => Script::Once(plans::Asks::SlowPlan(number(steps))),
+        ["draft", steps] => Script::Once(plans::Asks::Draft(number(steps))),
+        ["agents", steps] => Script::Once(plans::Asks::Agents(number(steps))),
         other => panic!("no answer to {other:?}"),
     }
 }

@@ -230,7 +230,7 @@ impl App {
         };
         let (desk_of_workspace, chosen) = live.and_then(|live| workspace.desk(address.port(), live)).unzip();
         let log = log::open(&config.events, Duration::from_secs(config.runs.retention_s)).await?;
-        let mcp = mcp::Servers::start(&config.mcp, store.clone()).await?;
+        let mcp = mcp::Servers::start(&config.mcp, &intake, store.clone()).await?;
         let profiles = Arc::new(profiles);
         let agent = Arc::new(Agent {
             llm: router.clone(),
@@ -348,6 +348,8 @@ impl App {
             usage: store.clone(),
             usage_role: config.server.usage_role.clone(),
             audit_role: config.server.audit_role.clone(),
+            users: store.clone(),
+            deletion_role: config.server.deletion_role.clone(),
             admin_role: config.server.admin_role.clone(),
             exports: store.clone(),
             search: store.clone(),

@@ -20,7 +20,7 @@ use crate::chat::message::ModelOrigin;
 use crate::chat::model::Helper;
 use crate::config::assets::Assets;
 use crate::config::catalogue::{self, Catalogue, Referents};
-use crate::config::{BackendMode, Config, Problem};
+use crate::config::{BackendMode, Config, DEMO, Problem};
 use crate::directives::schedule::Schedule;
 use crate::directives::{Desk, Directives};
 use crate::llm::{self, Router};
@@ -50,8 +50,12 @@ pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Ba
         let client = Backend::new(root, access, none_if_zero(timeout_s), max_answer_bytes, intake.clone());
         client.map(Arc::new).map_err(StartError::Backend)
     };
+    let address = |section: &str, base_url: &str| match base_url {
+        DEMO => Ok(root.clone()),
+        base_url => root_url(&format!("{section}.base_url"), base_url),
+    };
     let named = config.backends.iter().map(|(name, backend)| {
-        let root = root_url(&format!("backends.{name}.base_url"), &backend.base_url)?;
+        let root = address(&format!("backends.{name}"), &backend.base_url)?;
         let access = Access::named((name, backend), cookie, now_ms).map_err(StartError::Backend)?;
         Ok((name.clone(), client(root, access, backend.timeout_s)?))
     });
@@ -61,7 +65,7 @@ pub(super) fn backends(config: &Config, root: Url, intake: &Intake) -> Result<Ba
     let services = of_named.chain([(None, main)]).filter_map(|(name, backend)| Some((name, backend?)));
     let services = services.map(|(name, backend)| {
         let key = name.as_ref().map_or("backend".to_owned(), |name| format!("backends.{name}"));
-        let root = root_url(&format!("{key}.base_url"), &backend.base_url)?;
+        let root = address(&key, &backend.base_url)?;
         let access = Access::named((&key, &backend), false, now_ms).map_err(StartError::Backend)?;
         Ok((name, client(root, access, backend.timeout_s)?))
     });

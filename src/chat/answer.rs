@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::ids::ToolCallId;
+use super::notice::Notice;
 
 /// A run's answer as its user sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,6 +24,8 @@ pub enum AnswerPiece {
     Text(String),
     /// A text of the server instead of the model.
     Notice(String),
+    /// What the server told of files here, beside the text.
+    NotShown(Notice),
     /// A call stands here.
     Call(ToolCallId),
     /// The calls of one turn end here.

@@ -28,6 +28,8 @@ pub enum Act {
     PreviewRejected,
     /// A user with a role has read what belongs to another one.
     Read,
+    /// A user with a role has deleted what is kept of another one.
+    UserDeleted,
     /// A token was refused.
     TokenRefused,
 }
@@ -47,6 +49,7 @@ impl Act {
             Self::PreviewEnded => "preview.ended",
             Self::PreviewRejected => "preview.rejected",
             Self::Read => "read",
+            Self::UserDeleted => "user.deleted",
             Self::TokenRefused => "token.refused",
         }
     }

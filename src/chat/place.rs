@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use super::screen::ScreenState;
 
+/// 120 characters of an id or a name in a sentence.
+const NAME_CHARS: usize = 120;
+
 /// The place of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -75,6 +78,8 @@ pub struct Move {
     pub context_type: String,
     /// What it is about there.
     pub entity: Option<Entity>,
+    /// What of that the user looks at then.
+    pub focus: Option<ScreenState>,
 }
 
 impl PlaceUpdate {
@@ -117,18 +122,23 @@ impl Place {
         place.unwrap_or(Self { context_type, entity: None, focus: None })
     }
 
-    /// The place after `moved`. What its user looked at is left behind.
+    /// The place after `moved`. What its user looked at before is left behind.
     pub fn after(moved: Move) -> Self {
-        Self { context_type: moved.context_type, entity: moved.entity, focus: None }
+        Self { context_type: moved.context_type, entity: moved.entity, focus: moved.focus }
     }
 
-    /// A sentence about a move to it.
+    /// A line about a move to it. What a backend says stays on it, and is short.
     pub fn arrival(&self) -> String {
-        let (id, name) = match &self.entity {
-            Some(entity) => (entity.id.as_str(), entity.name.as_deref().unwrap_or_default()),
-            None => ("", ""),
+        let line = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").chars().take(NAME_CHARS).collect::<String>()
         };
-        format!("Context shifted to {} for \"{name}\" (ID: {id})", self.context_type)
+        let about = match &self.entity {
+            Some(Entity { id, name: Some(name) }) => format!(" for \"{}\" (ID: {})", line(name), line(id)),
+            Some(Entity { id, name: None }) => format!(" (ID: {})", line(id)),
+            None => String::new(),
+        };
+        format!("Context shifted to {}{about}", self.context_type)
     }
 
     /// The place as templates see it.

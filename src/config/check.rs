@@ -39,6 +39,9 @@ const LEAST_USD: f64 = 1e-9;
 /// Events of a run: a turn begins and ends, says something, and the run ends.
 const LEAST_EVENTS: u64 = 8;
 
+/// The address of the demo backend, which has no fixed one.
+pub(crate) const DEMO: &str = "demo";
+
 /// Why there is no demo backend.
 pub(crate) fn no_demo_backend() -> Problem {
     let reason =
@@ -102,7 +105,13 @@ fn backends(config: &Config, problems: &mut Vec<Problem>) {
         let mistakes = backend.mistakes().into_iter();
         problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
         problems.extend(of_service(&path, &backend.service));
-        origin(&format!("{path}.base_url"), &backend.base_url, problems);
+        match (config.backend.mode, backend.base_url.as_str()) {
+            (BackendMode::Demo, DEMO) => {}
+            (BackendMode::Http, DEMO) => {
+                problems.push(Problem::new(format!("{path}.base_url"), "is of use only with backend.mode = \"demo\""));
+            }
+            (_, base_url) => origin(&format!("{path}.base_url"), base_url, problems),
+        }
         if config.auth.may_share_tenants() {
             let reason = "must not name the tenant: with several issuers two tenants may have one name";
             problems.extend(backend.naming_tenant().map(|key| Problem::new(format!("{path}.{key}"), reason)));
@@ -159,6 +168,19 @@ fn mcp(config: &Config, problems: &mut Vec<Problem>) {
         problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
         if !server.url.expose().is_empty() {
             origin(&format!("{path}.url"), server.url.expose(), problems);
+        }
+        if server.backend.is_empty() {
+            continue;
+        }
+        match config.backends.get(&server.backend) {
+            Some(backend) => {
+                let mistakes = server.mistakes_with(backend).into_iter();
+                problems.extend(mistakes.map(|(key, reason)| Problem::new(format!("{path}.{key}"), reason)));
+            }
+            None => {
+                let reason = format!("{:?} is no section of [backends]", server.backend);
+                problems.push(Problem::new(format!("{path}.backend"), reason));
+            }
         }
     }
 }

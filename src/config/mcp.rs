@@ -39,7 +39,7 @@ fn server() -> Table {
     let default = crate::tools::mcp::McpConfig::default();
     let number = |seconds: u64| Value::Integer(i64::try_from(seconds).unwrap_or(i64::MAX));
     let mut table = Table::new();
-    for key in ["url", "command", "token_url", "client_id", "client_secret", "scope", "audience"] {
+    for key in ["url", "command", "backend", "token_url", "client_id", "client_secret", "scope", "audience"] {
         table.insert(key.to_owned(), Value::String(String::new()));
     }
     for key in ["args", "tools", "roles", "read_only"] {
@@ -61,5 +61,14 @@ pub(super) fn inherit(config: &mut Config, env: &BTreeMap<String, String>) {
         INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), env.get(*name)?.clone()))).collect();
     for server in config.mcp.values_mut() {
         server.inherited.clone_from(&inherited);
+    }
+}
+
+/// Gives the servers of `config` that name a backend what it presents.
+pub(super) fn lend(config: &mut Config) {
+    for server in config.mcp.values_mut() {
+        if let Some(backend) = config.backends.get(&server.backend) {
+            server.take(backend);
+        }
     }
 }

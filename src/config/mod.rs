@@ -45,6 +45,7 @@ use crate::webhooks;
 use crate::workspace;
 use assets::Assets;
 
+pub(crate) use check::DEMO;
 #[cfg(not(feature = "demo"))]
 pub(crate) use check::no_demo_backend;
 pub use launch::Launch;
@@ -351,7 +352,10 @@ impl Config {
             check::check(config, &mut problems);
         }
         match config {
-            Some(config) if problems.is_empty() => Ok(config),
+            Some(mut config) if problems.is_empty() => {
+                mcp::lend(&mut config);
+                Ok(config)
+            }
             Some(_) | None => Err(problems),
         }
     }

@@ -30,6 +30,7 @@ mod plans;
 pub mod repeats;
 pub mod reply;
 pub mod responses;
+mod sentences;
 pub mod shown;
 pub mod smithy;
 mod state;

@@ -4,6 +4,7 @@ use crate::chat::approval::Approval;
 use crate::chat::artifact::Artifact;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::MessageId;
+use crate::chat::notice::Notice;
 
 /// An earlier message.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,8 @@ pub enum Shown {
         id: MessageId,
         /// The words; empty where it only called tools.
         text: String,
+        /// What the server told beside it.
+        notices: Vec<Notice>,
         /// The tools it called.
         calls: Vec<ShownCall>,
     },

@@ -219,7 +219,8 @@ impl DirectiveDesk for Desk {
                 told(directive.notice());
             }
             let waits_for_someone = directive.status == DirectiveStatus::PendingApproval;
-            let is_later = directive.due_at_ms > self.0.clock.now_ms().saturating_add(ms(patience));
+            // Both by the database's clock: this machine's own may be wrong by more than anybody is patient.
+            let is_later = directive.due_at_ms > directive.updated_at_ms.saturating_add(ms(patience));
             if directive.status.is_over() || waits_for_someone || is_later || Instant::now() >= deadline {
                 return Ok(Some(directive));
             }

@@ -136,6 +136,7 @@ mod tests {
             role,
             text: String::new(),
             files: Vec::new(),
+            notices: Vec::new(),
             calls: Vec::new(),
             created_at_ms: 0,
         }

@@ -23,7 +23,7 @@ use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::day::rfc3339 as time;
 use crate::chat::file::FileRef;
 use crate::chat::ids::{FileId, RunId};
-use crate::dialect::bodies::PlaceBody;
+use crate::dialect::bodies::{NoticeBody, PlaceBody};
 
 /// A part of the list of conversations.
 #[derive(Serialize, ToSchema)]
@@ -127,6 +127,9 @@ struct MessageBody {
     /// The files that belong to it; they may be gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<MessageFileBody>,
+    /// What the server told beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<NoticeBody>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<CallBody>,
     created_at: String,
@@ -145,6 +148,7 @@ impl MessageBody {
             role: role(message.role),
             text: message.text,
             files: message.files.into_iter().map(MessageFileBody::of).collect(),
+            notices: message.notices.iter().map(NoticeBody::of).collect(),
             tool_calls: message.calls.into_iter().map(CallBody::from_call).collect(),
             created_at: time(message.created_at_ms),
             versions: None,

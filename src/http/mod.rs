@@ -65,6 +65,7 @@ mod sse;
 mod timeline;
 mod uploads;
 mod usage;
+mod users;
 mod versions;
 mod views;
 mod wire_info;
@@ -100,6 +101,7 @@ use crate::agent::ports::search::SearchStore;
 use crate::agent::ports::sessions::SessionStore;
 use crate::agent::ports::signals::{Bell, DeliveryStore, SignalStore};
 use crate::agent::ports::usage::UsageStore;
+use crate::agent::ports::users::UserStore;
 use crate::bounded::intake::Intake;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, RunId};
@@ -164,6 +166,8 @@ pub struct ServerConfig {
     pub timing_roles: Vec<String>,
     /// The role that may read the audit record of its tenant; empty: no user.
     pub audit_role: String,
+    /// The role that may delete what is kept of a user of its tenant; empty: no user.
+    pub deletion_role: String,
     /// The role that may read the chats of all users of its tenant; empty: no user.
     pub admin_role: String,
 }
@@ -192,6 +196,7 @@ impl Default for ServerConfig {
             usage_role: String::new(),
             timing_roles: Vec::new(),
             audit_role: String::new(),
+            deletion_role: String::new(),
             admin_role: "platform_admin".to_owned(),
         }
     }
@@ -302,6 +307,10 @@ pub struct Parts {
     pub usage_role: String,
     /// The role that may read the audit record of their tenant; empty: no user.
     pub audit_role: String,
+    /// Deletes users.
+    pub users: Arc<dyn UserStore>,
+    /// The role that may delete what is kept of a user of their tenant; empty: no user.
+    pub deletion_role: String,
     /// The role that may read the chats of all users of their tenant; empty: no user.
     pub admin_role: String,
     /// Counts exports and makes them.
@@ -419,6 +428,7 @@ fn native() -> OpenApiRouter<Services> {
         .routes(routes!(profiles::list))
         .routes(routes!(usage::get))
         .routes(routes!(audit::get))
+        .routes(routes!(users::delete))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::get, approvals::decide))
         .routes(routes!(directives::list, directives::request))

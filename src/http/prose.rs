@@ -75,8 +75,16 @@ impl Prose {
             Self::Text => write!(text, "\n{who} · {at}\n"),
         };
         self.quote(&message.text, text);
-        if !(message.calls.is_empty() && message.files.is_empty()) && self == Self::Markdown {
+        let has_list = !(message.calls.is_empty() && message.files.is_empty() && message.notices.is_empty());
+        if has_list && self == Self::Markdown {
             text.push('\n');
+        }
+        for notice in &message.notices {
+            let told = line(&notice.message);
+            let _ = match self {
+                Self::Markdown => writeln!(text, "- {}", escaped(&told)),
+                Self::Text => writeln!(text, "  [{told}]"),
+            };
         }
         for file in &message.files {
             let FileRef { id, kind, bytes, .. } = file;

@@ -44,7 +44,7 @@ pub(super) async fn of(
 }
 
 fn shown(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Option<Shown> {
-    let MessageView { id, role, text, files: _, calls, created_at_ms: _ } = message;
+    let MessageView { id, role, text, files: _, notices, calls, created_at_ms: _ } = message;
     match role {
         Role::User => return Some(Shown::User { id, text }),
         Role::Assistant if live == Some(id.run) || text.trim().is_empty() && calls.is_empty() => return None,
@@ -55,7 +55,7 @@ fn shown(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Opt
         let state = held.map_or(ShownState::Ended(fate), |held| ShownState::Waits(Box::new(held.clone())));
         ShownCall { id: call, name, state, made: artifacts.into_iter().map(|made| made.artifact).collect() }
     });
-    Some(Shown::Assistant { id, text, calls: calls.collect() })
+    Some(Shown::Assistant { id, text, notices, calls: calls.collect() })
 }
 
 /// The messages with each call where it was requested: what a later run has made of it, or its client has told of it, is its
@@ -108,7 +108,8 @@ mod tests {
 
     fn answer(run: RunId, text: &str, calls: Vec<CallView>) -> MessageView {
         let id = MessageId { run, seq: 1 };
-        MessageView { id, role: Role::Assistant, text: text.to_owned(), files: Vec::new(), calls, created_at_ms: 0 }
+        let (text, files, notices) = (text.to_owned(), Vec::new(), Vec::new());
+        MessageView { id, role: Role::Assistant, text, files, notices, calls, created_at_ms: 0 }
     }
 
     #[test]

@@ -99,7 +99,7 @@ class Answer extends HTMLElement {
         this.wait(data.phase === "start" ? t("Summarising") : t("Thinking"));
         break;
       case "notice":
-        this.#add(h("p", { class: "note" }, data.message));
+        this.#tell(data);
         break;
       case "content_chunk":
         this.#closeThought();
@@ -196,8 +196,9 @@ class Answer extends HTMLElement {
    *  the calls that have made them. @param {any[]} messages @param {any[]} [plans] @param {any[]} [directives] */
   load(messages, plans = [], directives = []) {
     const ofCall = new Map(plans.map((plan) => [plan.call_id || plan.id, plan]));
-    for (const { text, tool_calls: calls = [] } of messages) {
+    for (const { text, notices = [], tool_calls: calls = [] } of messages) {
       this.#closeText();
+      for (const notice of notices) this.#tell(notice);
       if (text) this.#append(text);
       this.#closeText();
       for (const { id, name, state, artifacts = [] } of calls) {
@@ -215,6 +216,11 @@ class Answer extends HTMLElement {
     for (const plan of ofCall.values()) this.addPlan(plan);
     for (const directive of directives) this.addDirective(directive, this.#calls.get(directive.causation_id));
     this.finish();
+  }
+
+  /** What the server tells beside the answer. @param {{message: string}} notice */
+  #tell({ message }) {
+    this.#add(h("p", { class: "note" }, message));
   }
 
   /** What its tools have made. @param {import("./client.js").KeptFile[]} files */

@@ -66,11 +66,18 @@ list.client = client;
 list.choices = (head) => library.choices(head);
 search.client = client;
 
+/** The address that was gone to last: the browser tells of another one later than it has it. */
+let visited = location.hash;
+
 /** The conversation has another title, or is new in the list. */
 function changed({ title: text, isNew = false }) {
   if (text !== undefined) showTitle(text);
   const address = chat.conversation ? `#/c/${encodeURIComponent(chat.conversation)}` : "#/";
-  if (isNew && location.hash !== address) history.replaceState(null, "", address);
+  // An address that was not gone to yet is where the user goes: it stays.
+  if (isNew && location.hash === visited && visited !== address) {
+    history.replaceState(null, "", address);
+    visited = address;
+  }
   list.current = chat.conversation;
   search.current = chat.conversation;
   showTools();
@@ -162,6 +169,7 @@ async function showDirectives() {
 
 /** Goes where the address says. */
 async function go() {
+  visited = location.hash;
   drawer.shut();
   const [, place, id, message] = /^#\/(c|waiting|directives|usage|trail)(?:\/([^/]+)(?:\/([^/]+))?)?$/.exec(location.hash) ?? [];
   if (place === "c" && id) {

@@ -2,6 +2,9 @@
 
 import { t } from './texts.js';
 
+/** How long a button tells what has become of a click. */
+const TOLD_MS = 2_000;
+
 /** An element with a class of ours. */
 export function element(tag, name) {
   const made = document.createElement(tag);
@@ -111,13 +114,21 @@ function safeAddress(href) {
   }
 }
 
-/** A click in a view: code is copied, a footnote is gone to. */
+/** A click in a view: code is copied, a diagram is drawn, a footnote is gone to. */
 export async function clicked(event) {
   const mark = event.target.closest?.('[data-act="note"]');
   if (mark) {
     const note = event.currentTarget.querySelector(`.sb-note-text[data-at="${mark.dataset.at}"]`);
     note?.scrollIntoView({ block: 'nearest' });
     note?.focus({ preventScroll: true });
+    return;
+  }
+  const drawing = event.target.closest?.('[data-act="draw"]');
+  if (drawing) {
+    await import('./diagram.js').then(({ toggle }) => toggle(drawing), () => {
+      drawing.textContent = t('Not drawn');
+      setTimeout(() => (drawing.textContent = t('Draw')), TOLD_MS);
+    });
     return;
   }
   const button = event.target.closest?.('[data-act="copy"]');
@@ -129,5 +140,5 @@ export async function clicked(event) {
   } catch {
     button.textContent = t('Not copied');
   }
-  setTimeout(() => (button.textContent = t('Copy')), 2000);
+  setTimeout(() => (button.textContent = t('Copy')), TOLD_MS);
 }

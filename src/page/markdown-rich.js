@@ -1,7 +1,9 @@
 // Colours of code, and formulas: asked for where a block is complete, drawn when they come. A worker makes them (`worker.js`); one
-// that takes too long is stopped, and the text stays as it is.
+// that takes too long is stopped, and the text stays as it is. Diagrams are offered, and drawn when somebody wants that (`diagram.js`).
 
+import { element } from './markdown-decor.js';
 import { startWorker } from './markdown-html.js';
+import { t } from './texts.js';
 
 /** Code that is longer has no colours, a formula that is longer is shown as it was written. */
 const CODE_CHARS = 50_000;
@@ -37,11 +39,17 @@ let worker = null;
 let current = null;
 let stops = 0;
 
+/** What a block that can be drawn says it is. */
+const DIAGRAMS = new Set(['mermaid', 'mmd']);
+
 /** Asks for the colours and formulas of nodes that stay as they are. @param {Element[]} nodes */
 export function enrich(nodes) {
   for (const node of nodes) {
     if (node.nodeType !== 1) continue;
-    for (const pre of node.matches('.sb-code') ? [node] : node.querySelectorAll('.sb-code')) colour(pre);
+    for (const pre of node.matches('.sb-code') ? [node] : node.querySelectorAll('.sb-code')) {
+      colour(pre);
+      offer(pre);
+    }
     for (const place of node.matches('[data-math]') ? [node] : node.querySelectorAll('[data-math]')) draw(place);
   }
 }
@@ -56,6 +64,16 @@ function colour(box) {
     // What is drawn is the same text, whatever has read it.
     if (fragment.textContent === text && code.textContent === text) code.replaceChildren(fragment);
   });
+}
+
+function offer(box) {
+  const [label, copy] = box.querySelector('.sb-code-head').children;
+  if (!DIAGRAMS.has(label.textContent.toLowerCase())) return;
+  const button = element('button', 'sb-copy sb-draw');
+  button.type = 'button';
+  button.dataset.act = 'draw';
+  button.textContent = t('Draw');
+  copy.before(button);
 }
 
 function draw(place) {

@@ -3,6 +3,7 @@
 
 import "./tools.js";
 import { h, icon } from "./dom.js";
+import { count, duration } from "./format.js";
 import { t } from "./texts.js";
 
 const STATES = {
@@ -149,7 +150,7 @@ class Plan extends HTMLElement {
     };
     const names = step.by_agent ? t("An assistant of its own") : step.tools.length > 0 ? t("Calls") : "";
     view.more = h("details", { class: "plan-more", open: step.by_agent, hidden: !step.by_agent }, h("summary", {}, names || t("Calls")), view.words, view.calls);
-    const after = step.needs.length > 0 ? h("span", { class: "visually-hidden" }, `after ${step.needs.join(", ")}`) : null;
+    const after = step.needs.length > 0 ? h("span", { class: "visually-hidden" }, t("after {0}", step.needs.join(", "))) : null;
     view.element = h("li", { class: "plan-step" },
       h("div", { class: "plan-line" }, view.mark, step.number > 0 && h("span", { class: "plan-number" }, `${step.number}.`),
         h("span", { class: "plan-what" }, step.description), after, view.state),
@@ -209,7 +210,7 @@ function mark(status) {
 function summary({ tools, tool_calls: calls, usage, duration_ms: ms, status }) {
   if (status === "executing") return tools.length > 0 ? t("May use {0}", tools.join(", ")) : t("Uses no tools");
   const tokens = (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
-  return `${calls} ${calls === 1 ? "call" : "calls"}, ${tokens} tokens, ${(ms / 1000).toFixed(1)} s`;
+  return `${t("Calls")}: ${calls}, ${t("Tokens")}: ${count(tokens)}, ${duration(ms)}`;
 }
 
 customElements.define("sb-plan", Plan);

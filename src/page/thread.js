@@ -28,7 +28,11 @@ class Thread extends HTMLElement {
     this.append(this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     // Who unfolds something wants to see that, and not what moves to the end.
-    this.#list.addEventListener("toggle", (event) => { if (event.target.open && !this.#isPlace) this.#follow(false); }, { capture: true });
+    // What is open from the start was not unfolded by anybody.
+    this.#list.addEventListener("click", ({ target }) => {
+      const folded = target.closest?.("summary")?.parentElement;
+      if (folded && !folded.open && !this.#isPlace) this.#follow(false);
+    }, { capture: true });
     new ResizeObserver(() => this.#grew()).observe(this.#list);
     new ResizeObserver(() => this.#grew()).observe(this.#scroller);
   }

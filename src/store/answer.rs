@@ -12,6 +12,8 @@ use super::transcript::IdRow;
 use crate::chat::answer::{
     ActionHandler, ActionStyle, Answer, AnswerPiece, SuggestedAction, SuggestedValue, Suggestions,
 };
+use crate::chat::ids::FileId;
+use crate::chat::notice::Notice;
 
 /// An [`Answer`] without how it was made, which few read and which may be long.
 #[derive(Serialize, Deserialize)]
@@ -21,6 +23,9 @@ struct AnswerRow<'a> {
     /// Which of them are the server's own texts. Beside them, so that a program that knows of none can read the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<usize>,
+    /// What was told of files, and which of the texts stand for it on wires that have nothing but text. Beside them for the same reason.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    not_shown: Vec<NotShownRow<'a>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     values: Option<Vec<ValueRow<'a>>>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -35,6 +40,13 @@ enum PieceRow<'a> {
     #[serde(borrow)]
     Call(IdRow<'a>),
     RoundEnd,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NotShownRow<'a> {
+    piece: usize,
+    files: Vec<String>,
+    message: Cow<'a, str>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,17 +97,28 @@ pub(super) struct AnswerRecord {
 pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError> {
     let json = RecordError::json("answer");
     let Answer { pieces, suggestions: Suggestions { values, actions }, diagnostics } = answer;
-    let notices =
-        pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, AnswerPiece::Notice(_))).map(|(at, _)| at);
-    let notices = notices.collect();
+    let (mut notices, mut not_shown) = (Vec::new(), Vec::new());
+    for (piece, it) in pieces.iter().enumerate() {
+        match it {
+            AnswerPiece::Notice(_) => notices.push(piece),
+            AnswerPiece::NotShown(Notice { files, message, said: _ }) => {
+                let files = files.iter().map(ToString::to_string).collect();
+                not_shown.push(NotShownRow { piece, files, message: Cow::Borrowed(message) });
+            }
+            AnswerPiece::Text(_) | AnswerPiece::Call(_) | AnswerPiece::RoundEnd => {}
+        }
+    }
     let pieces = pieces.iter().map(|piece| match piece {
-        AnswerPiece::Text(text) | AnswerPiece::Notice(text) => PieceRow::Text(Cow::Borrowed(text)),
+        AnswerPiece::Text(text) | AnswerPiece::Notice(text) | AnswerPiece::NotShown(Notice { said: text, .. }) => {
+            PieceRow::Text(Cow::Borrowed(text))
+        }
         AnswerPiece::Call(id) => PieceRow::Call(IdRow::from_id(id)),
         AnswerPiece::RoundEnd => PieceRow::RoundEnd,
     });
     let values = values.as_ref().map(|values| values.iter().map(value_row).collect());
     let actions = actions.as_ref().map(|actions| actions.iter().map(action_row).collect::<Result<_, _>>());
-    let row = AnswerRow { pieces: pieces.collect(), notices, values, actions: actions.transpose().map_err(&json)? };
+    let actions = actions.transpose().map_err(&json)?;
+    let row = AnswerRow { pieces: pieces.collect(), notices, not_shown, values, actions };
     // It wraps values from elsewhere, and one that cannot be read again is not worth the answer.
     let diagnostics = diagnostics.as_ref().map(Value::to_string);
     let diagnostics = diagnostics.filter(|text| serde_json::from_str::<Value>(text).is_ok());
@@ -109,18 +132,32 @@ pub(super) fn encode_answer(answer: &Answer) -> Result<AnswerRecord, RecordError
 pub(super) fn decode_answer(body: &str, diagnostics: Option<&str>) -> Result<Answer, RecordError> {
     let json = RecordError::json("answer");
     let row: AnswerRow<'_> = serde_json::from_str(body).map_err(&json)?;
-    let pieces = row.pieces.into_iter().enumerate().map(|(at, piece)| match piece {
-        PieceRow::Text(text) if row.notices.contains(&at) => AnswerPiece::Notice(text.into_owned()),
-        PieceRow::Text(text) => AnswerPiece::Text(text.into_owned()),
-        PieceRow::Call(id) => AnswerPiece::Call(id.into_id()),
-        PieceRow::RoundEnd => AnswerPiece::RoundEnd,
+    let mut not_shown = row.not_shown.into_iter().peekable();
+    let pieces = row.pieces.into_iter().enumerate().map(|(at, piece)| {
+        Ok(match piece {
+            PieceRow::Text(text) => match not_shown.next_if(|row| row.piece == at) {
+                Some(row) => AnswerPiece::NotShown(row.into_notice(text.into_owned())?),
+                None if row.notices.contains(&at) => AnswerPiece::Notice(text.into_owned()),
+                None => AnswerPiece::Text(text.into_owned()),
+            },
+            PieceRow::Call(id) => AnswerPiece::Call(id.into_id()),
+            PieceRow::RoundEnd => AnswerPiece::RoundEnd,
+        })
     });
+    let pieces = pieces.collect::<Result<_, RecordError>>()?;
     let value = |row: ValueRow<'_>| SuggestedValue { label: row.label.into_owned(), value: row.value.into_owned() };
     let values = row.values.map(|values| values.into_iter().map(value).collect());
     let actions = row.actions.map(|actions| actions.into_iter().map(action).collect::<Result<_, _>>());
     let actions = actions.transpose().map_err(&json)?;
     let diagnostics = diagnostics.map(serde_json::from_str).transpose().map_err(json)?;
-    Ok(Answer { pieces: pieces.collect(), suggestions: Suggestions { values, actions }, diagnostics })
+    Ok(Answer { pieces, suggestions: Suggestions { values, actions }, diagnostics })
+}
+
+impl NotShownRow<'_> {
+    fn into_notice(self, said: String) -> Result<Notice, RecordError> {
+        let files = self.files.iter().map(|id| FileId::parse(id)).collect::<Result<_, _>>()?;
+        Ok(Notice { files, message: self.message.into_owned(), said })
+    }
 }
 
 fn value_row(value: &SuggestedValue) -> ValueRow<'_> {
@@ -169,7 +206,8 @@ mod tests {
     use crate::chat::answer::{
         ActionHandler, ActionStyle, Answer, AnswerPiece, SuggestedAction, SuggestedValue, Suggestions,
     };
-    use crate::chat::ids::ToolCallId;
+    use crate::chat::ids::{FileId, ToolCallId};
+    use crate::chat::notice::Notice;
 
     fn deep(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -195,6 +233,12 @@ mod tests {
         let pieces = vec![
             AnswerPiece::Text("one\u{0}".into()),
             AnswerPiece::Notice("[again]".into()),
+            AnswerPiece::NotShown(Notice {
+                files: vec![FileId::fresh()],
+                message: "a\u{0}.png".into(),
+                said: String::new(),
+            }),
+            AnswerPiece::NotShown(Notice { files: Vec::new(), message: "b".into(), said: "[b]".into() }),
             AnswerPiece::Call(ToolCallId::mint()),
             AnswerPiece::Call(ToolCallId::from_model("toolu_1")),
             AnswerPiece::RoundEnd,

@@ -75,6 +75,7 @@ use crate::agent::ports::store_error::StoreError;
 use crate::agent::ports::summaries::SummaryStore;
 use crate::agent::ports::titles::TitleStore;
 use crate::agent::ports::usage::UsageStore;
+use crate::agent::ports::users::UserStore;
 use crate::chat::signal::Subscriptions;
 pub use redact::names_a_secret;
 
@@ -159,6 +160,7 @@ pub trait Store:
     + DataChanges
     + PinStore
     + UsageStore
+    + UserStore
     + AuditStore
     + DirectiveStore
     + DirectiveQueue

@@ -7,6 +7,7 @@ use crate::chat::fate::CallFate;
 use crate::chat::file::FileRef;
 use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
+use crate::chat::notice::Notice;
 use crate::store::client::is_repetition;
 use crate::store::fates::fates;
 
@@ -126,8 +127,8 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
     for Kept { id, created_at_ms, what } in kept {
         match what {
             ViewPart::User(text, files) => {
-                let calls = Vec::new();
-                seen.push(MessageView { id, role: Role::User, text, files, calls, created_at_ms });
+                let (calls, notices) = (Vec::new(), Vec::new());
+                seen.push(MessageView { id, role: Role::User, text, files, notices, calls, created_at_ms });
             }
             ViewPart::Assistant(answer) => {
                 let mut calls: Vec<CallView> = answer.calls().map(|call| call_view(&call.id, &call.name)).collect();
@@ -135,8 +136,8 @@ pub(super) fn messages(kept: Vec<Kept>) -> Vec<MessageView> {
                     calls.iter_mut().for_each(|call| call.of_client = true);
                     stand_for_left(&seen, &mut calls);
                 }
-                let (text, files) = (answer.text(), Vec::new());
-                seen.push(MessageView { id, role: Role::Assistant, text, files, calls, created_at_ms });
+                let (text, files, notices) = (answer.text(), Vec::new(), Vec::new());
+                seen.push(MessageView { id, role: Role::Assistant, text, files, notices, calls, created_at_ms });
             }
             ViewPart::Fates(fates) => {
                 let answer = seen.last_mut().filter(|answer| answer.id.run == id.run);
@@ -179,7 +180,8 @@ pub(super) fn add_artifact(messages: &mut [MessageView], run: RunId, made: CallA
     }
 }
 
-/// Gives the messages of `run` the text that its user saw, instead of the model's: without markers. An answer is in
+/// Gives the messages of `run` the text that its user saw, instead of the model's: without markers; and what they were told
+/// beside it. An answer is in
 /// parts, each of which ends with the calls of its turn; a message that has other calls than the next part got no part
 /// of its own, and its text is in a later one's. So did one without calls that is not the last: it was asked for once more.
 pub(super) fn replace_with_answer_text(messages: &mut [MessageView], run: RunId, answer: &Answer) {
@@ -197,7 +199,8 @@ pub(super) fn replace_with_answer_text(messages: &mut [MessageView], run: RunId,
             true => left == 0,
             false => called.starts_with(&part.calls),
         });
-        message.text = part.map(|part| part.text).unwrap_or_default();
+        let Part { text, notices, calls: _ } = part.unwrap_or_default();
+        (message.text, message.notices) = (text, notices);
     }
 }
 
@@ -205,6 +208,7 @@ pub(super) fn replace_with_answer_text(messages: &mut [MessageView], run: RunId,
 #[derive(Default)]
 struct Part<'a> {
     text: String,
+    notices: Vec<Notice>,
     calls: Vec<&'a str>,
 }
 
@@ -215,9 +219,10 @@ fn parts(answer: &Answer) -> Vec<Part<'_>> {
             (AnswerPiece::Text(text), Some(part)) => part.text.push_str(text),
             // The loop says this one, not the model.
             (AnswerPiece::Notice(_), _) => {}
+            (AnswerPiece::NotShown(notice), Some(part)) => part.notices.push(notice.clone()),
             (AnswerPiece::Call(id), Some(part)) => part.calls.push(id.as_str()),
             (AnswerPiece::RoundEnd, _) => parts.push(Part::default()),
-            (AnswerPiece::Text(_) | AnswerPiece::Call(_), None) => {}
+            (AnswerPiece::Text(_) | AnswerPiece::NotShown(_) | AnswerPiece::Call(_), None) => {}
         }
     }
     parts
@@ -247,7 +252,7 @@ mod tests {
         let (run, call) = (RunId::fresh(), ToolCallId::from_model("a"));
         let message = |seq, text: &str, calls| {
             let (id, text, role) = (MessageId { run, seq }, text.to_owned(), Role::Assistant);
-            MessageView { id, role, text, files: Vec::new(), calls, created_at_ms: 0 }
+            MessageView { id, role, text, files: Vec::new(), notices: Vec::new(), calls, created_at_ms: 0 }
         };
         let calls = vec![call_view(&call, "find")];
         let mut messages = [message(1, "I look", calls), message(3, "It is 7.", vec![]), message(5, "{}", vec![])];

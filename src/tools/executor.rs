@@ -243,6 +243,7 @@ fn reason(error: &super::ToolError) -> Option<String> {
         super::ToolError::Lookup { source, .. } => Some(source.for_log()),
         super::ToolError::Mcp(_)
         | super::ToolError::BadParams(_)
+        | super::ToolError::Unfit(_)
         | super::ToolError::Refused(_)
         | super::ToolError::Worded { .. }
         | super::ToolError::Draft(_)
@@ -252,7 +253,7 @@ fn reason(error: &super::ToolError) -> Option<String> {
 
 fn error_kind(error: &super::ToolError) -> &'static str {
     match error {
-        super::ToolError::BadParams(_) => "bad_params",
+        super::ToolError::BadParams(_) | super::ToolError::Unfit(_) => "bad_params",
         super::ToolError::Refused(_) => "refused",
         super::ToolError::Worded { .. } => "failed",
         super::ToolError::Unconfirmed(_) => "unconfirmed",

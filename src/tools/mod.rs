@@ -9,6 +9,7 @@ pub mod backend;
 pub mod executor;
 pub mod idempotency;
 pub mod keys;
+mod made;
 pub mod mcp;
 pub mod names;
 pub mod pages;
@@ -193,6 +194,9 @@ pub enum ToolError {
     /// An argument is missing or of the wrong type.
     #[error("bad params: {0}")]
     BadParams(String),
+    /// The same, in the words of whoever declared the tool.
+    #[error("{0}")]
+    Unfit(String),
     /// The arguments are well formed and still cannot be used.
     #[error("{0}")]
     Refused(String),
@@ -237,7 +241,7 @@ impl ToolError {
     /// Why the model reads an error.
     pub fn call_error(&self) -> CallError {
         match self {
-            Self::BadParams(_) => CallError::BadArguments,
+            Self::BadParams(_) | Self::Unfit(_) => CallError::BadArguments,
             Self::Worded { error, .. } => *error,
             Self::Backend(error) | Self::Unconfirmed(error) if error.is_timeout() => CallError::TimedOut,
             Self::Refused(_)
@@ -255,6 +259,7 @@ impl ToolError {
         match self {
             Self::Unconfirmed(_) | Self::Mcp(mcp::McpError::Unconfirmed(_)) => CallFate::Unknown,
             Self::BadParams(_)
+            | Self::Unfit(_)
             | Self::Refused(_)
             | Self::Worded { .. }
             | Self::Backend(_)

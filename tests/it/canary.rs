@@ -36,7 +36,7 @@ const CSRF: &str = "canary-csrf-token-of-the-page-2ea7";
 const MARKER: &str = "marker-that-may-be-found-33f1";
 
 /// A piece of what was written or answered.
-type Piece = (String, Vec<u8>);
+pub type Piece = (String, Vec<u8>);
 
 struct Story {
     http: reqwest::Client,
@@ -279,7 +279,7 @@ async fn story(format: &str, store: &str, events: &str) -> (Folder, Vec<Piece>, 
 }
 
 /// All files below a folder, but for those that an operator has written.
-fn files(folder: &Path, pieces: &mut Vec<Piece>) {
+pub fn files(folder: &Path, pieces: &mut Vec<Piece>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -292,7 +292,7 @@ fn files(folder: &Path, pieces: &mut Vec<Piece>) {
     }
 }
 
-fn contains(bytes: &[u8], text: &str) -> bool {
+pub fn contains(bytes: &[u8], text: &str) -> bool {
     let needle = text.as_bytes();
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == needle[0]);
     starts.into_iter().any(|(at, _)| bytes[at..].starts_with(needle))

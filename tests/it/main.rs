@@ -15,6 +15,8 @@ mod audit;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod buildos_walk;
+#[cfg(test)]
 mod canary;
 #[cfg(test)]
 mod chat_message;

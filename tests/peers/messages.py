@@ -1,5 +1,6 @@
 """The official client of Anthropic's Messages for Python against a running Switchboard: messages.py STEP [MODEL]."""
 
+import base64
 import json
 import os
 import sys
@@ -11,6 +12,8 @@ client = Anthropic(auth_token=os.environ["SWITCHBOARD_TOKEN"], base_url=url, max
 model = sys.argv[2] if len(sys.argv) > 2 else "workflow"
 question = {"model": model, "max_tokens": 1024, "messages": [{"role": "user", "content": "Hi"}]}
 thinking = {"type": "adaptive"}
+# A picture of one pixel.
+pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def text(message):
@@ -79,6 +82,18 @@ def files():
         "deleted": client.beta.files.delete(kept.id).type,
     }
     return {**seen, "gone": failure(lambda: client.files.retrieve_metadata(kept.id))["type"]}
+
+
+def pictures():
+    kept = client.beta.files.upload(file=("a.png", base64.b64decode(pixel), "image/png"))
+    said = []
+    for source in (
+        {"type": "base64", "media_type": "image/png", "data": pixel},
+        {"type": "file", "file_id": kept.id},
+    ):
+        content = [{"type": "text", "text": "What is it?"}, {"type": "image", "source": source}]
+        said.append(text(client.messages.create(model=model, max_tokens=100, messages=[{"role": "user", "content": content}])))
+    return {"kept": kept.mime_type, "said": said}
 
 
 def failure(act):

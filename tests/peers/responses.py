@@ -1,5 +1,6 @@
 """The official client of OpenAI's Responses for Python against a running Switchboard: responses.py STEP [MODEL]."""
 
+import base64
 import json
 import os
 import sys
@@ -10,6 +11,8 @@ client = OpenAI(
     api_key=os.environ["SWITCHBOARD_TOKEN"], base_url=os.environ["SWITCHBOARD_URL"] + "/v1", max_retries=0
 )
 model = sys.argv[2] if len(sys.argv) > 2 else "workflow"
+# A picture of one pixel.
+pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def kinds(response):
@@ -70,6 +73,16 @@ def files():
     except NotFoundError as error:
         return {**seen, "gone": error.code}
     raise AssertionError("it is there")
+
+
+def pictures():
+    kept = client.files.create(file=("a.png", base64.b64decode(pixel)), purpose="vision")
+    said = []
+    for source in ({"image_url": f"data:image/png;base64,{pixel}"}, {"file_id": kept.id}):
+        image = {"type": "input_image", "detail": "auto", **source}
+        content = [{"type": "input_text", "text": "What is it?"}, image]
+        said.append(client.responses.create(model=model, input=[{"role": "user", "content": content}]).output_text)
+    return {"kept": kept.purpose, "said": said}
 
 
 def broken():

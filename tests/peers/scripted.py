@@ -1,5 +1,5 @@
-"""A model whose answers the last user message asks for by name: `text`, `thinking`, `tool`, `parallel`, `slow`,
-`fails-first`, `fails-later`. Behind tool results it says what it got."""
+"""A model whose answers the last user message asks for by name: `text`, `thinking`, `tool`, `parallel`, `thinking-calls`,
+`slow`, `fails-first`, `fails-later`. Behind tool results it says what it got."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from litellm.types.utils import ChatCompletionDeltaToolCall, Delta, Function, Mo
 
 def chunk(finish_reason=None, usage=None, **delta):
     choice = StreamingChoices(index=0, delta=Delta(**delta), finish_reason=finish_reason)
-    made = ModelResponseStream(choices=[choice])
+    made = ModelResponseStream(choices=[choice], model="scripted")
     if usage is not None:
         made.usage = usage
     return made
@@ -76,6 +76,12 @@ async def parallel():
     yield finished("tool_calls")
 
 
+async def thinking_calls():
+    yield chunk(reasoning_content="I need both.")
+    async for piece in parallel():
+        yield piece
+
+
 async def slow():
     for piece in ["one ", "two ", "three"]:
         await asyncio.sleep(0.3)
@@ -99,6 +105,7 @@ SCRIPTS = {
     "thinking": thinking,
     "tool": tool,
     "parallel": parallel,
+    "thinking-calls": thinking_calls,
     "slow": slow,
     "fails-first": fails_first,
     "fails-later": fails_later,

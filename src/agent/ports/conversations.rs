@@ -14,6 +14,7 @@ use crate::chat::caller::Owner;
 use crate::chat::fate::CallFate;
 use crate::chat::file::FileRef;
 use crate::chat::ids::{ConversationId, MessageId, PayloadId, RunId};
+use crate::chat::notice::Notice;
 use crate::chat::place::Place;
 use crate::chat::run::RunRecord;
 
@@ -288,6 +289,8 @@ pub struct MessageView {
     pub text: String,
     /// The files that belong to it.
     pub files: Vec<FileRef>,
+    /// What the server told beside it.
+    pub notices: Vec<Notice>,
     /// The tools it called and what became of them.
     pub calls: Vec<CallView>,
     /// When it was kept, in milliseconds since the Unix epoch.

@@ -39,4 +39,5 @@ pub mod summaries;
 pub mod titles;
 pub mod tools;
 pub mod usage;
+pub mod users;
 pub mod workspace;

@@ -59,10 +59,9 @@ impl Turns<'_> {
         let message = format!("Not shown to the model: {}", which.collect::<Vec<_>>().join("; "));
         let said = if is_free { format!("[{message}]\n\n") } else { String::new() };
         transcript.not_shown.extend(&ids);
-        if is_free {
-            transcript.speech.notice(&said);
-        }
-        self.emit(AgentEvent::Notice(Box::new(Notice { files: ids, message, said })));
+        let notice = Notice { files: ids, message, said };
+        transcript.speech.not_shown(notice.clone());
+        self.emit(AgentEvent::Notice(Box::new(notice)));
     }
 }
 

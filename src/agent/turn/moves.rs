@@ -57,19 +57,10 @@ impl Moves {
     }
 }
 
-/// The server's message to the model about a move.
+/// The server's message to the model about a move: a line that says so, and what to do there.
 pub(super) fn words(place: &Place) -> String {
-    // What a backend says stays on one line, and is short.
-    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect::<String>();
-    let about = match &place.entity {
-        Some(entity) => match &entity.name {
-            Some(name) => format!(", about {:?} (id {})", line(name), line(&entity.id)),
-            None => format!(", about id {}", line(&entity.id)),
-        },
-        None => String::new(),
-    };
     format!(
-        "[The conversation is now in {}{about}. Your instructions and tools are those of that place. Go on with what the user asked for.]",
-        place.context_type
+        "[{}\nYour instructions and tools are those of that place now. Go on with what the user asked for.]",
+        place.arrival()
     )
 }

@@ -5,6 +5,7 @@ use super::markers::{Closed, Found, Markers};
 use crate::agent::offer::profile::Profile;
 use crate::chat::answer::{Answer, AnswerPiece, Suggestions};
 use crate::chat::ids::{PayloadId, ToolCallId};
+use crate::chat::notice::Notice;
 use crate::chat::payload::{NewPayload, Payload, PayloadSource};
 use crate::chat::template::Values;
 
@@ -108,6 +109,11 @@ impl Speech {
         self.answer.pieces.push(AnswerPiece::Notice(text.to_owned()));
     }
 
+    /// The server tells of files that the model is not shown.
+    pub(super) fn not_shown(&mut self, notice: Notice) {
+        self.answer.pieces.push(AnswerPiece::NotShown(notice));
+    }
+
     /// The calls of a turn end here.
     pub(super) fn round_end(&mut self) {
         self.answer.pieces.push(AnswerPiece::RoundEnd);
@@ -129,9 +135,8 @@ impl Speech {
         }
         match self.answer.pieces.last_mut() {
             Some(AnswerPiece::Text(last)) => last.push_str(text),
-            Some(AnswerPiece::Notice(_) | AnswerPiece::Call(_) | AnswerPiece::RoundEnd) | None => {
-                self.answer.pieces.push(AnswerPiece::Text(text.to_owned()))
-            }
+            Some(AnswerPiece::Notice(_) | AnswerPiece::NotShown(_) | AnswerPiece::Call(_) | AnswerPiece::RoundEnd)
+            | None => self.answer.pieces.push(AnswerPiece::Text(text.to_owned())),
         }
     }
 }

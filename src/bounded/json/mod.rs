@@ -1,15 +1,16 @@
-//! JSON of others, read once: its depth, repeated names and the memory of its values are counted while it is read, and
+//! JSON and YAML of others, read once: its depth, repeated names and the memory of its values are counted while it is read, and
 //! it is refused before that memory is allocated. `{"":0},` has seven bytes and takes two hundred and fifty as a value,
 //! so a bound of bytes alone is none.
 //!
 //! **Invariant:** the values of a text never take more than [`budget_for()`] allows for its bytes.
-//! **Invariant:** only this module makes a [`Value`] of JSON of others (`tests/it/tidy.rs`).
+//! **Invariant:** only this module makes a [`Value`] of JSON or YAML of others (`tests/it/tidy.rs`).
 
 mod budget;
 mod compact;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod yaml;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 pub use self::budget::{NodeBudget, budget_for, memory};
 use self::compact::Compact;
 use self::reader::Count;
+pub use self::yaml::yaml;
 use super::memory::Exhausted;
 
 /// How many lists and objects may stand in each other.
@@ -30,7 +32,7 @@ pub const MAX_DEPTH: usize = 64;
 /// Why a text was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// It is no JSON.
+    /// It is no JSON, or no YAML.
     #[error("{0}")]
     Syntax(#[from] serde_json::Error),
     /// It nests too deep.

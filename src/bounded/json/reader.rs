@@ -46,6 +46,11 @@ impl<'a> Count<'a> {
         read.map_err(|error| self.why(error))
     }
 
+    /// All that a deserializer of another format says.
+    pub(super) fn all_of<'de, D: Deserializer<'de>>(&self, other: D) -> Result<Value, D::Error> {
+        Reading { count: self, wanted: Some(&Wanted::All) }.deserialize(other)
+    }
+
     /// Why a reading was refused that failed with `error`.
     pub(super) fn why(&self, error: serde_json::Error) -> JsonError {
         self.refused.take().unwrap_or(JsonError::Syntax(error))

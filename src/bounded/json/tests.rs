@@ -1,4 +1,4 @@
-//! JSON that is read, JSON that is refused, and the memory it takes.
+//! JSON and YAML that is read, what of it is refused, and the memory it takes.
 
 use serde_json::json;
 
@@ -103,5 +103,55 @@ fn a_name_comes_once_in_what_is_checked() {
             Ok(()) => assert!(expected, "{reason}"),
             Err(error) => assert!(!expected && matches!(error, JsonError::Twice), "{reason}: {error}"),
         }
+    }
+}
+
+#[test]
+fn yaml_becomes_the_value_that_it_says() {
+    let text = "a: &a {x: [1, -2, 1.5, true, null, ~, 'no', gr\u{fc}n]}\nb: *a\nc:\n  <<: *a\n  200: |\n    two\n    lines\n? d\n: []\n";
+    let x = json!([1, -2, 1.5, true, null, null, "no", "gr\u{fc}n"]);
+    assert_eq!(
+        yaml(text).unwrap(),
+        json!({"a": {"x": x}, "b": {"x": x}, "c": {"x": x, "200": "two\nlines\n"}, "d": []})
+    );
+    for text in ["a: [", "\u{0}", "- &a [*a]", "a: 1\na: 2", "a: 1\n---\nb: 2"] {
+        assert!(matches!(yaml(text), Err(JsonError::Syntax(_))), "{text:?}");
+    }
+}
+
+#[test]
+fn yaml_that_takes_too_much_is_refused_like_json() {
+    for (row, reason) in [("- {}\n", "objects"), ("- []\n", "lists"), ("- 0\n", "numbers"), ("- {a: 1}\n", "fields")] {
+        let text = row.repeat((2 << 20) / row.len());
+        let most = budget_for(text.len());
+        assert!(matches!(yaml(&text), Err(JsonError::TooMany(limit)) if limit == most), "{reason}");
+        let few = row.repeat((64 << 10) / row.len());
+        assert!(memory(&yaml(&few).unwrap()) <= budget_for(few.len()), "{reason}: a small one is read");
+    }
+    let row =
+        "- id: 2c4a1f4e-7f0e-4b0b-9d53-0a6a5a2f1c11\n  name: a usual name of a thing, as they are written & read\n";
+    assert!(
+        yaml(&row.repeat((6 << 20) / row.len())).is_ok(),
+        "usual rows are read, more of them than the library's own limit"
+    );
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(yaml(&nested(MAX_DEPTH)).is_ok() && yaml(&nested(MAX_DEPTH + 1)).is_err());
+}
+
+#[test]
+fn what_aliases_of_yaml_expand_to_is_counted() {
+    let bomb = (0..8).fold("l0: &l0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, n| {
+        text + &format!("l{}: &l{} [{}]\n", n + 1, n + 1, vec![format!("*l{n}"); 9].join(", "))
+    });
+    let flat = format!("a: &a [{}0]\nb: [{}*a]\n", "0, ".repeat(999), "*a, ".repeat(199));
+    for (text, reason) in [(&bomb, "each of the one before"), (&flat, "one again and again")] {
+        assert!(matches!(yaml(text), Err(JsonError::TooMany(_))), "{reason}: {:?}", yaml(text).err());
+    }
+    // These are copied by the library before they are values.
+    let key = format!("? [{}0]\n: 1\n", "[], ".repeat(400_000));
+    let merged = format!("<<: {{a: [{}0]}}\n", "[], ".repeat(400_000));
+    let anchored = format!("- &a [{}0]\n", "[], ".repeat(400_000));
+    for (text, reason) in [(&key, "a key"), (&merged, "merged"), (&anchored, "an anchor")] {
+        assert!(matches!(yaml(text), Err(JsonError::TooMany(_))), "{reason}: {:?}", yaml(text).err());
     }
 }

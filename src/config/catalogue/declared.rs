@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::defaults::Defaults;
+use super::others::Others;
 use super::{answers, directive, moves, operations, request, rules};
 use crate::agent::offer::profile::PayloadType;
 use crate::agent::ports::tools::OfferedTool;
@@ -50,6 +51,7 @@ pub(super) struct Extras<'a> {
     moves: Option<(Location<'a>, Moves)>,
     operation: Option<(Location<'a>, OperationRule)>,
     directive: Option<directive::Read<'a>>,
+    others: Others<'a>,
 }
 
 /// A tool that was put together.
@@ -120,6 +122,7 @@ impl<'a> Extras<'a> {
             moves: table.table("move").and_then(moves::read),
             operation: table.table("operation").and_then(operations::read),
             directive: table.table("directive").and_then(directive::read),
+            others: Others::default(),
         }
     }
 
@@ -140,12 +143,18 @@ impl<'a> Extras<'a> {
             moves: None,
             operation: None,
             directive: None,
+            others: Others::default(),
         }
     }
 
     /// The same of a tool that is generated: its user approves each write, unless the file says otherwise.
     pub(super) fn careful(self) -> Self {
         Self { default_consent: Consent::User, ..self }
+    }
+
+    /// The same with further calls.
+    pub(super) fn with_others(self, others: Others<'a>) -> Self {
+        Self { others, ..self }
     }
 
     /// Adds what the file says of all its tools, where the tool itself says nothing: what is about an argument counts where
@@ -215,8 +224,9 @@ impl<'a> Extras<'a> {
                 location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
             }
         }
+        self.others.check(request.as_ref(), &|argument: &str| others || has(argument));
         for (location, argument, _) in &self.rules {
-            if !has(argument) {
+            if !has(argument.split('.').next().unwrap_or(argument)) {
                 location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
             }
         }
@@ -226,7 +236,10 @@ impl<'a> Extras<'a> {
             location.wrong(format_args!("{argument} is not among the properties of input_schema, nor injected"));
         }
         if let Some(directive) = &self.directive {
-            let has_more = !self.answers.is_empty() || self.reading.payload.is_some() || self.moves.is_some();
+            let has_more = !self.answers.is_empty()
+                || self.reading.payload.is_some()
+                || self.moves.is_some()
+                || !self.others.is_empty();
             directive.check(&self.reading, has_more, request.as_ref());
         }
         let effect = request.as_ref().map_or(Effect::Read, |request| request.effect);
@@ -244,7 +257,9 @@ impl<'a> Extras<'a> {
             &in_path,
             request.as_ref().is_none_or(|request| request.verb.has_body()),
         )?;
-        let rules = self.rules.into_iter().map(|(_, argument, rules)| (argument, rules));
+        let mut rules: Vec<_> = self.rules.into_iter().map(|(_, argument, rules)| (argument, rules)).collect();
+        // What is inside of an argument is looked at when the argument itself has its form.
+        rules.sort_by_key(|(argument, _)| argument.matches('.').count());
         let default_consent = match effect {
             Effect::Read => Consent::Auto,
             Effect::Write => self.default_consent,
@@ -262,6 +277,7 @@ impl<'a> Extras<'a> {
             Some(RunsAs::Service) => Consent::Auto,
             Some(RunsAs::Caller) | None => consent,
         };
+        let (instead, before) = self.others.into_calls();
         let lead = self.moves.as_ref().map(|(at, moves)| Lead { to: moves.to.clone(), at: at.at() });
         let names_by = self.operation.as_ref().and_then(|(at, rule)| {
             let to = rule.lookup.clone()?;
@@ -282,10 +298,12 @@ impl<'a> Extras<'a> {
                 only_if: None,
             },
             declared: Declared {
-                arguments: arguments.with_rules(Rules(rules.collect())),
+                arguments: arguments.with_rules(Rules(rules)),
                 answers: self.answers,
                 lookups: self.lookups.into_iter().map(|(_, lookup)| lookup).collect(),
                 request,
+                instead,
+                before,
                 reading: Reading { moves, ..self.reading },
                 invalidates: self.invalidates.map(|(_, tags)| tags).unwrap_or_default(),
                 directive,

@@ -107,7 +107,7 @@ impl Read<'_> {
     }
 
     /// Notes what does not fit: what is done later has no screen, and nothing but a result. `has_more` says whether its tool
-    /// answers without a call, keeps a payload or moves.
+    /// answers without a call, makes further ones, keeps a payload or moves.
     pub(super) fn check(&self, reading: &Reading, has_more: bool, request: Option<&RestRequest>) {
         let Some(request) = request else { return self.at.wrong("is only for tools with a request") };
         if request.effect == Effect::Read {
@@ -127,7 +127,7 @@ impl Read<'_> {
             }
         }
         if has_more {
-            self.at.wrong("does not go with answers, with a payload or with a move");
+            self.at.wrong("does not go with answers, further calls, a payload or a move");
         }
         if request.progress.is_some() {
             self.at.wrong("does not go with an answer in frames");

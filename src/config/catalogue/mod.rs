@@ -12,6 +12,7 @@ mod model;
 mod moves;
 pub mod openapi;
 mod operations;
+mod others;
 mod payloads;
 mod profile;
 mod profiles;

@@ -14,11 +14,11 @@ pub(super) fn read<'a>(mut table: Table<'a>) -> Option<(Location<'a>, Moves)> {
         let location = entry.location();
         request::value_template(&location, &entry.json()?, &known)
     };
-    let (entity, name) = (template("entity"), template("name"));
+    let (entity, name, focus) = (template("entity"), template("name"), template("focus"));
     if name.is_some() && entity.is_none() {
         table.wrong("has a name and no entity");
     }
     table.finish();
     let (location, to) = to?;
-    Some((location, Moves { to, entity, name }))
+    Some((location, Moves { to, entity, name, focus }))
 }

@@ -68,7 +68,7 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
             entry.wrong(format_args!("must not be given for {}", verb.name()));
             Body::Nothing
         }
-        Some(entry) => body(entry),
+        Some(entry) => body(entry, maker),
     };
     let headers = table.take("headers").map(headers).unwrap_or_default();
     let timeout = timeout(&mut table);
@@ -108,6 +108,16 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
         },
         path: location,
     })
+}
+
+/// The call that `table` describes, and the condition on which it is made; what is wrong is noted.
+pub(super) fn conditional<'a>(mut table: Table<'a>, maker: Maker) -> Option<(ValueTemplate, Call<'a>)> {
+    let when = table.required("when").and_then(|entry| {
+        let place = entry.location();
+        value_template(&place, &entry.json()?, &values::NAMES)
+    });
+    let call = read(table, maker);
+    Some((when?, call?))
 }
 
 /// The further backend that `table` names, if it does; `known` are those of the settings.
@@ -236,11 +246,15 @@ fn query(entry: Entry<'_>) -> Option<Vec<(String, ValueTemplate)>> {
     value_templates(entry, &values::NAMES)
 }
 
-fn body(entry: Entry<'_>) -> Body {
+fn body(entry: Entry<'_>, maker: Maker) -> Body {
     let location = entry.location();
     match entry.json() {
         None | Some(Value::Bool(false)) => Body::Nothing,
-        Some(value) => value_template(&location, &value, &values::NAMES).map_or(Body::Nothing, Body::Made),
+        Some(value) => {
+            let read = (maker == Maker::Tool).then_some(values::BEFORE);
+            let names: Vec<&str> = values::NAMES.into_iter().chain(read).collect();
+            value_template(&location, &value, &names).map_or(Body::Nothing, Body::Made)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::declared::{self, Command, Extras, Known, Lead, Made};
 use super::defaults::{self, Defaults};
+use super::others::Others;
 use super::request::{self, Call, Maker};
 use super::schedule;
 use crate::agent::ports::directives::CommandRule;
@@ -218,10 +219,12 @@ fn tool<'a>(path: &str, mut table: Table<'a>, known: Known<'_>, defaults: &Defau
     };
     let needs_call = !extras.always_answers() || call.is_some();
     let call = call.and_then(|entry| request::read(entry.table()?, Maker::Tool));
+    let others = Others::read(&mut table);
     if let (Some((location, name)), Some(description), true) = (name, description, call.is_some() || !needs_call) {
+        let others = others.with_defaults(defaults, backend.as_deref());
         let (request, path) = call.map(|Call { request, path }| (defaults.apply(request, backend), path)).unzip();
         let def = ToolDef { name, description, input_schema };
-        match extras.make(def, request, path.as_ref()) {
+        match extras.with_others(others).make(def, request, path.as_ref()) {
             Ok(made) => tools.add(made),
             Err(reason) => location.wrong(reason),
         }

@@ -22,6 +22,7 @@ mod extract;
 mod forum;
 mod idempotency;
 mod introspection;
+mod ontology;
 mod packages;
 mod page;
 mod people;
@@ -61,6 +62,8 @@ pub fn router(seed: Seed, doors: Doors, clock: Arc<dyn Clock>) -> Router {
         .nest("/v1/research", research_routes())
         .nest("/v1/forum", forum_routes().route_layer(once.clone()))
         .nest("/v1/packages", package_routes().route_layer(once))
+        .nest("/api/onto", ontology_routes())
+        .route("/rest/v1/{table}", get(ontology::table))
         .route("/v1/core/users/{id}", get(people::user))
         .route("/v1/core/roles/{id}", get(people::role))
         .fallback(async || ApiError::new(Code::NotFound, "no such route"))
@@ -117,6 +120,14 @@ fn research_routes() -> Router<Arc<Demo>> {
         .route("/streams/{id}/archive", post(research::archive))
         .route("/reports", get(research::reports))
         .route("/reports/{id}", get(research::report).delete(research::delete_report))
+}
+
+fn ontology_routes() -> Router<Arc<Demo>> {
+    Router::new()
+        .route("/projects", get(ontology::projects))
+        .route("/projects/{id}", get(ontology::project))
+        .route("/tasks/create", post(ontology::create_task))
+        .route("/tasks/{id}", get(ontology::task))
 }
 
 fn forum_routes() -> Router<Arc<Demo>> {

@@ -61,6 +61,13 @@ pub(super) const INTENTS: &[Intent] = &[
     line(CREATE, &[RULE], "preview_workflow", Rest(SENTENCE), "create a workflow that alerts when stock is low"),
     line(&["alert", "email", "warn"], &[WHEN], "preview_workflow", Rest(SENTENCE), ""),
     line(&["plan"], &[], "create_plan", Rest(planning::look_around), "plan a look at my rules and alerts"),
+    line(
+        &["plan"],
+        &[],
+        planning::OF_PROJECTS,
+        Rest(planning::week),
+        "plan my week, and add a task \"Call the printer\"",
+    ),
     line(&["carry"], &[], "create_plan", Rest(planning::carry_out), ""),
     line(ADD, &[], "preview_workflow", One(building::add), "add an email to ops@example.com"),
     line(CHANGE, &[RULE], "get_workflow_rule", One(rules::refuse), ""),

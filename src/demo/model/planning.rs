@@ -22,6 +22,26 @@ pub(super) fn look_around(scene: &Scene<'_>, clause: Clause<'_>) -> Script {
     Ok(told(scene.ask(TOOL, plan)?))
 }
 
+/// The tool that makes plans where there are projects.
+pub(super) const OF_PROJECTS: &str = "agent_create_plan";
+
+/// Looks at the projects and tasks, and adds a task where that may be done: the one in quotes, or one that is always good.
+pub(super) fn week(scene: &Scene<'_>, clause: Clause<'_>) -> Script {
+    let mut steps = vec![
+        json!({"stepNumber": 1, "type": "research", "description": "List the projects", "tools": ["list_onto_projects"]}),
+        json!({"stepNumber": 2, "type": "research", "description": "List the tasks", "tools": ["list_onto_tasks"]}),
+    ];
+    if scene.tool("create_onto_task").is_some() {
+        let title = clause.quoted().unwrap_or("Look through the open tasks");
+        steps.push(json!({
+            "stepNumber": 3, "type": "action", "description": "Add the task", "tools": ["create_onto_task"],
+            "toolArguments": {"title": title}, "dependsOn": [1, 2],
+        }));
+    }
+    let plan = json!({"objective": "See what there is to do, and plan the week", "plan": {"steps": steps}});
+    Ok(told(scene.ask(OF_PROJECTS, plan)?))
+}
+
 /// Carries out a plan that waits.
 pub(super) fn carry_out(scene: &Scene<'_>, clause: Clause<'_>) -> Script {
     let is_id = |word: &&str| word.len() == 36 && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');

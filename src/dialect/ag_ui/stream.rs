@@ -179,7 +179,8 @@ impl Stream {
 fn snapshot_messages(message: &Shown) -> Vec<SnapshotMessage<'_>> {
     match message {
         Shown::User { id, text } => vec![SnapshotMessage::User { id: id.to_string(), content: text }],
-        Shown::Assistant { id, text, calls } => {
+        // Notices are events there, and no messages.
+        Shown::Assistant { id, text, notices: _, calls } => {
             let content = Some(text.as_str()).filter(|text| !text.is_empty());
             let tool_calls = calls.iter().map(|call| SnapshotCall::new(&call.id, &call.name)).collect();
             let answered = calls.iter().enumerate().flat_map(|(nth, ShownCall { id: call, state, made, name: _ })| {

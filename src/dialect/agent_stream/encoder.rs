@@ -139,7 +139,7 @@ impl AgentStreamEncoder {
             false => (read, None),
             true => {
                 let words = read.get("error").and_then(Value::as_str).unwrap_or(text).to_owned();
-                (Value::Null, Some((words, error_type(error.unwrap_or(CallError::Failed)))))
+                (Value::Null, Some((words, error_type(fate, error))))
             }
         };
         let (error, error_type) = error.unzip();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::session_row::{Call, SessionRow};
-use crate::chat::fate::CallError;
+use crate::chat::fate::{CallError, CallFate};
 use crate::chat::operation::Operation;
 use crate::chat::origin::CallOrigin;
 use crate::chat::stream::Usage;
@@ -223,12 +223,14 @@ impl From<Usage> for Tokens {
 }
 
 /// Its clients' name for why a call failed.
-pub(super) fn error_type(error: CallError) -> &'static str {
-    match error {
-        CallError::NotOffered => "tool_not_loaded",
-        CallError::BadArguments => "validation_error",
-        CallError::TimedOut => "timeout",
-        CallError::Failed => "execution_error",
+pub(super) fn error_type(fate: CallFate, error: Option<CallError>) -> &'static str {
+    match (error, fate) {
+        (Some(CallError::NotOffered), _) => "tool_not_loaded",
+        (Some(CallError::BadArguments), _) => "validation_error",
+        (Some(CallError::TimedOut), _) => "timeout",
+        // It was taken back, and nothing has failed.
+        (None, CallFate::NotRun) => "cancelled",
+        (Some(CallError::Failed) | None, _) => "execution_error",
     }
 }
 

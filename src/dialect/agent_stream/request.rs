@@ -247,10 +247,11 @@ fn context(body: &Body<'_>) -> Option<ScreenState> {
 
 /// The newest messages of the client's own history; anything else in it is left out.
 fn earlier(raw: &RawValue) -> Vec<ClientMessage> {
-    let entries: Vec<Earlier> = parse(raw.get()).unwrap_or_default();
+    let entries: Vec<&RawValue> = parse(raw.get()).unwrap_or_default();
     let mut messages: Vec<ClientMessage> = entries
         .into_iter()
-        .filter_map(|Earlier { role, content }| {
+        .filter_map(|entry| {
+            let Earlier { role, content } = parse(entry.get()).ok()?;
             let text = content.as_str().filter(|text| !text.trim().is_empty())?.to_owned();
             match role.as_str()? {
                 "user" => Some(ClientMessage::User(text, Vec::new())),

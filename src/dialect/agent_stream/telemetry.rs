@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::frames::{Frame, Origin, error_type, write};
 use crate::chat::day::rfc3339;
+use crate::chat::fate::CallFate;
 use crate::chat::observation::{Observation, Prepared};
 use crate::chat::origin::CallOrigin;
 
@@ -28,7 +29,7 @@ pub(super) fn tell(observation: &Observation, origin: Option<&CallOrigin>, out: 
                 "source": Origin::of(origin).source,
             });
             if let Some(error) = error {
-                data["errorType"] = json!(error_type(*error));
+                data["errorType"] = json!(error_type(CallFate::Failed, Some(*error)));
             }
             write(out, &Frame::Telemetry { event: "tool_execution", data });
         }

@@ -13,6 +13,8 @@ use crate::chat::approval::Approval;
 use crate::chat::artifact::Artifact;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::RunId;
+use crate::chat::notice::Notice;
+use crate::dialect::bodies::NoticeBody;
 use crate::dialect::shown::{Shown, ShownCall, ShownState};
 
 /// A chat, or a part of it.
@@ -100,14 +102,14 @@ impl Chat {
                     let parts = vec![text_part(text)];
                     chat.push(UiMessage { id: id.to_string(), role: "user", metadata: Metadata::of(id.run), parts });
                 }
-                Shown::Assistant { id, text, calls } => {
+                Shown::Assistant { id, text, notices, calls } => {
                     // What was answered to one question is one message there, whatever runs and turns it took.
                     if chat.last().is_none_or(|last| last.role == "user") {
                         let (id, metadata) = (format!("{}.1", id.run), Metadata::of(id.run));
                         chat.push(UiMessage { id, role: "assistant", metadata, parts: Vec::new() });
                     }
                     let Some(UiMessage { id, parts, .. }) = chat.last_mut() else { continue };
-                    add_turn(parts, id, (text, calls), version);
+                    add_turn(parts, id, (notices, text, calls), version);
                 }
             }
         }
@@ -125,9 +127,19 @@ fn text_part(text: String) -> Part {
     Part::Known(Known::Text { text, state: "done" })
 }
 
-/// Adds a turn to the parts of the message `id`: its text, its calls, and behind them what they have made.
-fn add_turn(parts: &mut Vec<Part>, id: &str, (text, calls): (String, Vec<ShownCall>), version: Version) {
+/// Adds a turn to the parts of the message `id`: what was told before its text, the text, its calls, and behind them what they have
+/// made.
+fn add_turn(
+    parts: &mut Vec<Part>,
+    id: &str,
+    (notices, text, calls): (Vec<Notice>, String, Vec<ShownCall>),
+    version: Version,
+) {
     parts.push(Part::Known(Known::StepStart));
+    for notice in &notices {
+        let (id, data) = (format!("{id}.{}", parts.len()), Plain::from_value(&NoticeBody::of(notice)));
+        parts.push(Part::Data { r#type: "data-notice".to_owned(), id, data });
+    }
     if !text.trim().is_empty() {
         parts.push(text_part(text));
     }
@@ -205,8 +217,18 @@ mod tests {
         let made = vec![Artifact { kind: "table".into(), payload: json!({"rows": 2}) }];
         let messages = vec![
             Shown::User { id: id(a, 0), text: "Look".into() },
-            Shown::Assistant { id: id(a, 3), text: "I look.".into(), calls: vec![call("c1", CallFate::Done, made)] },
-            Shown::Assistant { id: id(b, 3), text: String::new(), calls: vec![call("c2", CallFate::Unknown, vec![])] },
+            Shown::Assistant {
+                id: id(a, 3),
+                text: "I look.".into(),
+                notices: Vec::new(),
+                calls: vec![call("c1", CallFate::Done, made)],
+            },
+            Shown::Assistant {
+                id: id(b, 3),
+                text: String::new(),
+                notices: Vec::new(),
+                calls: vec![call("c2", CallFate::Unknown, vec![])],
+            },
             Shown::User { id: id(b, 0), text: "And?".into() },
         ];
         let chat = Chat::new("t".into(), messages, None, Version::V7);

@@ -13,7 +13,7 @@ use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
-use crate::dialect::waiting::waits;
+use crate::dialect::sentences::Sentences;
 use crate::dialect::{RunIds, call_ids, failures};
 
 /// The result of a call that the run's end has left without one.
@@ -63,10 +63,13 @@ impl End {
     }
 }
 
-/// What a request wants to see, and where people reach this server; empty where that is not known.
+/// What a request wants to see.
 #[derive(Debug, Clone)]
 pub(super) struct Shows {
     pub(super) thinking: bool,
+    /// Whether the answer has a form.
+    pub(super) in_form: bool,
+    /// Where people reach this server; empty where that is not known.
     pub(super) public_url: Arc<str>,
 }
 
@@ -75,7 +78,8 @@ pub(super) struct Shows {
 pub(super) struct Blocks {
     run: RunId,
     conversation: ConversationId,
-    shows: Shows,
+    shows_thinking: bool,
+    sentences: Sentences,
     /// How many there are.
     count: u32,
     /// How many calls of the server's are among them.
@@ -99,11 +103,12 @@ type Tell<'a> = dyn FnMut(Piece<'_>) + 'a;
 
 impl Blocks {
     /// Of a run that begins.
-    pub(super) fn new(of: &RunIds, shows: Shows) -> Self {
+    pub(super) fn new(of: &RunIds, Shows { thinking, in_form, public_url }: Shows) -> Self {
         Self {
             run: of.run,
             conversation: of.conversation.clone(),
-            shows,
+            shows_thinking: thinking,
+            sentences: Sentences::new(public_url, in_form),
             count: 0,
             made: 0,
             open: None,
@@ -122,7 +127,7 @@ impl Blocks {
         match event {
             AgentEvent::TextDelta { text } => self.say(Kind::Words, text, tell),
             AgentEvent::Notice(notice) => self.say(Kind::Words, &notice.said, tell),
-            AgentEvent::ThinkingDelta { text } if self.shows.thinking => self.say(Kind::Thought, text, tell),
+            AgentEvent::ThinkingDelta { text } if self.shows_thinking => self.say(Kind::Thought, text, tell),
             AgentEvent::TurnStarted { .. } => self.close(tell),
             AgentEvent::TurnEnded { usage, .. } => self.usage += *usage,
             AgentEvent::ToolCallStarted { id, name } => {
@@ -267,9 +272,9 @@ impl Blocks {
         self.whole(Block::tool_use(id, &call.name, &call.input), tell);
     }
 
-    /// What waits for a person, in a sentence: the protocol has nothing for it.
+    /// What waits for a person, and files, in a sentence: the protocol has nothing for them.
     fn artifact(&mut self, artifact: &Artifact, tell: &mut Tell<'_>) {
-        let Some(sentence) = waits(artifact, &self.shows.public_url) else { return };
+        let Some(sentence) = self.sentences.of(artifact) else { return };
         self.close(tell);
         self.say(Kind::Words, &sentence, tell);
         self.close(tell);

@@ -86,6 +86,7 @@ impl Dialect for Messages {
         ignored.add_if(wish.max_tokens.is_some() && !choices.max_tokens, "max_tokens");
         ignored.settle(request.headers)?;
         choices.bound(&mut options.model);
+        let in_form = options.answer_format.is_some();
         // No reader could come back to one that has no name; with a key, its client asks for it again when the connection is lost.
         options.background = Some(request.headers.contains_key("idempotency-key"));
         Ok(Asked {
@@ -95,7 +96,13 @@ impl Dialect for Messages {
             options,
             mark: format!("messages {}", session(request.headers).unwrap_or_default()),
             shape: if is_stream { Shape::Stream } else { Shape::Document },
-            reply: Box::new(Telling { model, wants_thinking, ignored, public_url: request.public_url.clone() }),
+            reply: Box::new(Telling {
+                model,
+                wants_thinking,
+                ignored,
+                in_form,
+                public_url: request.public_url.clone(),
+            }),
         })
     }
 
@@ -131,6 +138,7 @@ struct Telling {
     model: String,
     wants_thinking: bool,
     ignored: Ignored,
+    in_form: bool,
     public_url: Arc<str>,
 }
 
@@ -140,7 +148,7 @@ impl Telling {
     }
 
     fn shows(&self) -> Shows {
-        Shows { thinking: self.wants_thinking, public_url: self.public_url.clone() }
+        Shows { thinking: self.wants_thinking, in_form: self.in_form, public_url: self.public_url.clone() }
     }
 }
 

@@ -29,7 +29,7 @@ impl Answer {
             id,
             created,
             conversation: of.conversation.clone(),
-            transcript: Transcript::new(telling.public_url.clone()),
+            transcript: Transcript::new(telling.sentences()),
             telling,
             content: String::new(),
             reasoning: String::new(),

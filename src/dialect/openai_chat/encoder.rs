@@ -29,7 +29,7 @@ impl ChunkEncoder {
     pub(super) fn new(of: &RunIds, telling: Telling) -> Self {
         let (id, created) = name_of(of.run);
         Self {
-            transcript: Transcript::new(telling.public_url.clone()),
+            transcript: Transcript::new(telling.sentences()),
             writer: Writer { id, created, conversation: of.conversation.clone(), telling },
         }
     }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use super::DecodeError;
 use super::ignored::Ignored;
+use super::sentences::Sentences;
 use super::told::{Limits, Unawaited};
 use crate::chat::ids::{ConversationId, RunId};
 
@@ -66,8 +67,16 @@ pub struct Telling {
     pub include_usage: bool,
     /// What it asks for in vain.
     pub ignored: Ignored,
+    /// Whether the answer has a form.
+    pub in_form: bool,
     /// Where people reach this server; empty where that is not known.
     pub public_url: Arc<str>,
+}
+
+impl Telling {
+    fn sentences(&self) -> Sentences {
+        Sentences::new(self.public_url.clone(), self.in_form)
+    }
 }
 
 /// The beginning of both shapes of an answer: its id, and when it began, in seconds since the Unix epoch. Both are of

@@ -25,7 +25,14 @@ fn ids() -> RunIds {
 }
 
 fn telling(is_keyed: bool) -> Telling {
-    Telling { model: "m".to_owned(), is_keyed, include_usage: true, public_url: "".into(), ignored: Ignored::default() }
+    Telling {
+        model: "m".to_owned(),
+        is_keyed,
+        include_usage: true,
+        in_form: false,
+        public_url: "".into(),
+        ignored: Ignored::default(),
+    }
 }
 
 /// The deltas of a stream of `events`, the reason of its end, and what is in its frames besides.

@@ -1,14 +1,12 @@
 //! A run's events for these clients, alike in both shapes of an answer: text, reasoning, the calls that are theirs, and
 //! one end. Turns are paragraphs, so that words of two turns do not run together.
 
-use std::sync::Arc;
-
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::stream::Usage;
 use crate::chat::tool::ToolCall;
 use crate::dialect::failures;
-use crate::dialect::waiting::waits;
+use crate::dialect::sentences::Sentences;
 
 /// The separator of two turns' texts; a turn may bring some of it itself.
 const PARAGRAPH: &str = "\n\n";
@@ -34,8 +32,7 @@ pub(super) struct Transcript {
     text: Paragraphs,
     reasoning: Paragraphs,
     usage: Usage,
-    /// Where people reach this server; empty where that is not known.
-    public_url: Arc<str>,
+    sentences: Sentences,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +59,8 @@ impl Paragraphs {
 
 impl Transcript {
     /// Of an answer that has not begun.
-    pub(super) fn new(public_url: Arc<str>) -> Self {
-        Self { public_url, ..Self::default() }
+    pub(super) fn new(sentences: Sentences) -> Self {
+        Self { sentences, ..Self::default() }
     }
 
     /// The tokens of the run; before its end, those of the turns that have ended.
@@ -88,7 +85,7 @@ impl Transcript {
                 }
             }
             AgentEvent::Artifact(artifact) => {
-                if let Some(sentence) = waits(artifact, &self.public_url) {
+                if let Some(sentence) = self.sentences.of(artifact) {
                     self.new_paragraph();
                     self.text(&sentence, tell);
                     self.new_paragraph();

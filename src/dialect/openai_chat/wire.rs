@@ -84,6 +84,7 @@ impl Dialect for OpenAiChat {
         ignored.add_if(wish.max_tokens.is_some() && !choices.max_tokens, "max_tokens");
         ignored.settle(request.headers)?;
         choices.bound(&mut options.model);
+        let in_form = options.answer_format.is_some();
         options.background = match request.headers.contains_key("idempotency-key") {
             // Its client will ask for it again when the connection is lost.
             true => Some(true),
@@ -105,6 +106,7 @@ impl Dialect for OpenAiChat {
                 is_keyed,
                 include_usage,
                 ignored,
+                in_form,
                 public_url: request.public_url.clone(),
             }),
         })

@@ -34,7 +34,8 @@ impl Output {
 impl Answer {
     /// The response of a run of which nothing was heard.
     pub fn new(about: About, of: &RunIds) -> Self {
-        Self { about, items: Items::new(of), output: Output::default(), end: None }
+        let items = Items::new(of, about.sentences());
+        Self { about, items, output: Output::default(), end: None }
     }
 
     /// Takes an event in.

@@ -109,8 +109,9 @@ struct KeepAlive {
 impl ResponseEncoder {
     /// The events of a run from the one with the number `from` on.
     pub(super) fn new(about: About, of: &RunIds, from: u64) -> Self {
+        let items = Items::new(of, about.sentences());
         let writer = Writer { about, output: Output::default(), next: 0, from, opening: String::new() };
-        Self { items: Items::new(of), writer }
+        Self { items, writer }
     }
 }
 

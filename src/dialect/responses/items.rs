@@ -14,7 +14,7 @@ use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{ToolCall, ToolInput};
-use crate::dialect::waiting::waits;
+use crate::dialect::sentences::Sentences;
 use crate::dialect::{RunIds, call_ids, failures};
 
 /// The error of a call that failed without words.
@@ -95,6 +95,7 @@ pub(super) struct Items {
     numbers: Vec<(&'static str, u32)>,
     open: Option<Segment>,
     calls: Vec<Call>,
+    sentences: Sentences,
     usage: Usage,
 }
 
@@ -121,7 +122,7 @@ type Tell<'a> = dyn FnMut(Piece<'_>) + 'a;
 
 impl Items {
     /// Of a run that begins.
-    pub(super) fn new(of: &RunIds) -> Self {
+    pub(super) fn new(of: &RunIds, sentences: Sentences) -> Self {
         Self {
             run: of.run,
             conversation: of.conversation.clone(),
@@ -129,6 +130,7 @@ impl Items {
             numbers: Vec::new(),
             open: None,
             calls: Vec::new(),
+            sentences,
             usage: Usage::default(),
         }
     }
@@ -342,13 +344,14 @@ impl Items {
         tell(Piece::Done(index, item(&arguments, COMPLETED)));
     }
 
-    /// What waits for a person: a request for an approval, and a sentence where its decision is not the caller's alone.
+    /// What waits for a person: a request for an approval, and a sentence where its decision is not the caller's alone. Files
+    /// have a sentence.
     fn artifact(&mut self, artifact: &Artifact, tell: &mut Tell<'_>) {
         let payload = &artifact.payload;
         let text = |name: &str| payload.get(name).and_then(serde_json::Value::as_str);
         let approval = text("approval_id").filter(|_| *artifact.kind == *APPROVAL_REQUEST);
         if approval.is_none() || text("role").is_some() {
-            let Some(sentence) = waits(artifact, "") else { return };
+            let Some(sentence) = self.sentences.of(artifact) else { return };
             self.close(None, tell);
             self.say(Kind::Words, &sentence, tell);
         }

@@ -2,6 +2,7 @@
 //! instructions, its metadata, its tools) is not in it: who reads it later must read the same.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,6 +13,7 @@ use super::items::End;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::stream::Usage;
 use crate::dialect::RunIds;
+use crate::dialect::sentences::Sentences;
 
 /// What all objects and frames of a response have alike.
 #[derive(Debug, Clone)]
@@ -20,17 +22,32 @@ pub struct About {
     created_at: u64,
     model: String,
     conversation: Option<ConversationRefBody>,
+    /// Whether its request asks for a form.
+    in_form: bool,
+    /// Where people reach this server; empty where that is not known.
+    public_url: Arc<str>,
 }
 
 impl About {
-    /// The response of that run, by that model. One that is not stored names no conversation.
-    pub fn new(of: &RunIds, model: impl Into<String>, is_stored: bool) -> Self {
+    /// The response of that run, by that model, of a server at that address. One that is not stored names no conversation.
+    pub fn new(of: &RunIds, model: impl Into<String>, is_stored: bool, public_url: Arc<str>) -> Self {
         Self {
             id: ids::response_id(of.run, is_stored),
             created_at: u64::try_from(of.run.made_ms() / 1000).unwrap_or_default(),
             model: model.into(),
             conversation: is_stored.then(|| ConversationRefBody { id: ids::conversation_id(&of.conversation) }),
+            in_form: false,
+            public_url,
         }
+    }
+
+    /// The same with an answer that has a form or not.
+    pub(super) fn in_form(self, in_form: bool) -> Self {
+        Self { in_form, ..self }
+    }
+
+    pub(super) fn sentences(&self) -> Sentences {
+        Sentences::new(self.public_url.clone(), self.in_form)
     }
 
     /// The response, which waits for its turn.

@@ -65,7 +65,7 @@ fn ids() -> RunIds {
 }
 
 fn encoder(from: u64) -> ResponseEncoder {
-    ResponseEncoder::new(About::new(&ids(), "m", true), &ids(), from)
+    ResponseEncoder::new(About::new(&ids(), "m", true, "".into()), &ids(), from)
 }
 
 fn text_of(events: &[AgentEvent], from: u64) -> String {
@@ -318,7 +318,7 @@ fn a_stream_that_loses_events_or_goes_on_elsewhere_fails() {
 #[test]
 fn the_object_is_what_the_stream_ends_with() {
     let events = [text("One."), AgentEvent::Finished { usage: usage() }];
-    let mut answer = Answer::new(About::new(&ids(), "m", true), &ids());
+    let mut answer = Answer::new(About::new(&ids(), "m", true, "".into()), &ids());
     assert_eq!(answer.hear(&events[0]), None);
     let Some(Outcome::Whole(document)) = answer.hear(&events[1]) else { panic!("no document") };
     let document: Value = serde_json::from_slice(&document).unwrap();

@@ -1,5 +1,7 @@
 //! This protocol among all others: its route, and how its requests are answered.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use utoipa::OpenApi;
 
@@ -43,7 +45,7 @@ fn create() {}
 
 impl From<&Settings> for Responses {
     fn from(settings: &Settings) -> Self {
-        Self(settings.into())
+        Self { limits: settings.into(), public_url: settings.public_url.clone() }
     }
 }
 
@@ -54,11 +56,12 @@ impl Dialect for Responses {
 
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let Read { model, instructions, what, rule, conversation, mut options, is_stream, is_stored, is_background } =
-            request::read(&self.0, request.body)?;
+            request::read(&self.limits, request.body)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
         options.instructions =
-            instructions::taken(&instructions, Some(choices), ("instructions", self.0.max_message_bytes))?;
+            instructions::taken(&instructions, Some(choices), ("instructions", self.limits.max_message_bytes))?;
         choices.bound(&mut options.model);
+        let in_form = options.answer_format.is_some();
         options.background = match request.headers.contains_key("idempotency-key") {
             // Its client will ask for it again when the connection is lost.
             true => Some(true),
@@ -77,7 +80,7 @@ impl Dialect for Responses {
                 (false, true) => Shape::Record,
                 (false, false) => Shape::Document,
             },
-            reply: Box::new(Telling { model, is_stored, from: 0 }),
+            reply: Box::new(Telling { model, is_stored, in_form, from: 0, public_url: self.public_url.clone() }),
         })
     }
 
@@ -91,17 +94,20 @@ impl Dialect for Responses {
 pub struct Telling {
     model: String,
     is_stored: bool,
+    /// Whether the request asks for a form.
+    in_form: bool,
     from: u64,
+    public_url: Arc<str>,
 }
 
 impl Telling {
-    /// Of a response by that model which is read again, from the event with the number `from` on.
-    pub fn again(model: String, from: u64) -> Self {
-        Self { model, is_stored: true, from }
+    /// Of a response by that model which is read again, from the event with the number `from` on, of a server at that address.
+    pub fn again(model: String, from: u64, public_url: Arc<str>) -> Self {
+        Self { model, is_stored: true, in_form: false, from, public_url }
     }
 
     fn about(&self, of: &RunIds) -> About {
-        About::new(of, &*self.model, self.is_stored)
+        About::new(of, &*self.model, self.is_stored, self.public_url.clone()).in_form(self.in_form)
     }
 }
 

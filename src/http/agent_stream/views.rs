@@ -322,7 +322,9 @@ fn of_run(session: &Session, run: &ChatRun, plans: &[PlanRecord]) -> Vec<Message
     for message in messages {
         match message {
             Message::User(user) if user.author == Author::Move => {
-                let content = user.text.trim_matches(['[', ']']).to_owned();
+                // Behind the first line is what the model does there.
+                let line = user.text.lines().next().unwrap_or_default();
+                let content = line.trim_matches(['[', ']']).to_owned();
                 rows.push(MessageRow { content, message_type: "context_shift", ..row("system", &ended) });
             }
             Message::User(_) => {}

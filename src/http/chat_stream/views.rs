@@ -215,6 +215,7 @@ fn assistant_answer(run: &ChatRun) -> Answer {
             for piece in &answer.pieces {
                 match piece {
                     AnswerPiece::Text(text) | AnswerPiece::Notice(text) => body.text(text),
+                    AnswerPiece::NotShown(notice) => body.text(&notice.said),
                     AnswerPiece::Call(_) => {
                         if let Some(used) = uses.next() {
                             body.call(used);

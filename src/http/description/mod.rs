@@ -66,6 +66,7 @@ impl Version {
         (name = "Conversations", description = "What users see of their conversations."),
         (name = "Profiles", description = "Whom the caller may ask."),
         (name = "Usage", description = "What was used, and what it cost."),
+        (name = "Users", description = "What is kept of a user."),
         (name = "Audit", description = "Who has written, decided and looked."),
         (name = "Plans", description = "What models lay out, and what came of it."),
         (name = "Workspace", description = "What agents have changed in files, and how it is taken back."),

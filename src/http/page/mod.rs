@@ -2,7 +2,8 @@
 //! user signs in.
 //!
 //! What `/` leads to stands below `/page/v-HASH/`, named after all of it together, so that browsers keep it for good: its
-//! modules are put together there (`bundle.rs`). The same files, one by one, are below `/page/` for others to use.
+//! modules are put together there (`bundle.rs`). The same files, one by one, are below `/page/` for others to use. One of them
+//! is a document of its own, with a policy of its own (`frame.rs`).
 //!
 //! **Invariant:** the page may run nothing but its own scripts, and connect to its own server only
 //! ([`CONTENT_SECURITY_POLICY`]): whatever a model writes, the browser itself refuses the rest.
@@ -10,6 +11,7 @@
 mod brand;
 mod bundle;
 mod config;
+mod frame;
 mod signin;
 
 use std::borrow::Cow;
@@ -31,14 +33,14 @@ use super::problem::Problem;
 
 /// `dompurify` is the one policy that makes markup, and it makes none that it has not cleaned.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+     connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// The first line of the head, and what stands behind it where users paste their tokens.
 const CHARSET: &str = "<meta charset=\"utf-8\">";
 const SIGN_IN: &str = "<meta name=\"sign-in\" content=\"token\">";
 
-/// What every answer of these routes has.
+/// What every answer of these routes has that says nothing else.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY)),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -78,7 +80,9 @@ pub(super) fn routes(parts: Parts, brand: &Brand, has_tokens: bool) -> Router<Se
         .route("/page/session", get(signin::session))
         .route("/page/token", post(signin::token))
         .layer(middleware::map_response(async |mut response: Response| {
-            response.headers_mut().extend(HEADERS);
+            for (name, value) in HEADERS {
+                response.headers_mut().entry(name).or_insert(value);
+            }
             response
         }))
 }
@@ -132,15 +136,22 @@ async fn index(State(served): State<Served>, headers: HeaderMap) -> Result<Respo
 }
 
 async fn file(State(served): State<Served>, Path(path): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    let Some((folder, name)) = path.split_once('/').filter(|(folder, _)| is_version(folder)) else {
-        let files = if path == "index.html" { &served.bundled } else { &served.plain };
-        return files::answer(files, &path, &headers);
+    let (name, answer) = match path.split_once('/').filter(|(folder, _)| is_version(folder)) {
+        None => {
+            let files = if path == "index.html" { &served.bundled } else { &served.plain };
+            (&*path, files::answer(files, &path, &headers))
+        }
+        Some((folder, name)) => {
+            // Of another version, as while servers are replaced one after the other, a browser gets what is here, and keeps
+            // nothing.
+            let keep = if *folder == *served.folder { Keep::Forever } else { Keep::Asking };
+            let bundled = files::answer_kept(&served.bundled, name, &headers, keep);
+            (name, bundled.or_else(|_| files::answer_kept(&served.plain, name, &headers, keep)))
+        }
     };
-    // Of another version, as while servers are replaced one after the other, a browser gets what is here, and keeps
-    // nothing.
-    let keep = if *folder == *served.folder { Keep::Forever } else { Keep::Asking };
-    files::answer_kept(&served.bundled, name, &headers, keep)
-        .or_else(|_| files::answer_kept(&served.plain, name, &headers, keep))
+    let mut response = answer?;
+    response.headers_mut().extend(frame::header(name));
+    Ok(response)
 }
 
 /// Whether a folder is named as [`version`] names one.

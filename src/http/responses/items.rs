@@ -149,16 +149,16 @@ pub(super) async fn of_conversation(
     for of_run in messages.chunk_by(|one, next| one.id.run == next.id.run) {
         items.extend(questions(of_run));
         if let Some(first) = of_run.first() {
-            items.extend(answered(first.id.run, id, of_run));
+            items.extend(answered((first.id.run, id), of_run, services));
         }
     }
     Ok(there.then_some(items))
 }
 
 /// What the assistant has said and done in messages of one run.
-fn answered(run: RunId, conversation: &ConversationId, messages: &[MessageView]) -> Vec<Item> {
+fn answered((run, conversation): (RunId, &ConversationId), messages: &[MessageView], services: &Services) -> Vec<Item> {
     let ids = RunIds { run, conversation: conversation.clone(), number: None, request: String::new() };
-    let mut answer = Answer::new(About::new(&ids, "", true), &ids);
+    let mut answer = Answer::new(About::new(&ids, "", true, services.dialects.public_url.clone()), &ids);
     told::told(messages).iter().for_each(|event| answer.take(event));
     answer.into_items()
 }

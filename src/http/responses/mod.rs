@@ -93,7 +93,7 @@ async fn get(
     if !is_stream {
         return stored::object(&services, &caller.owner, &record).await;
     }
-    let telling = Telling::again(record.context_type.clone(), from);
+    let telling = Telling::again(record.context_type.clone(), from, services.dialects.public_url.clone());
     match services.runs.attach(&caller.owner, record.id, None).await {
         Ok(attached) => Ok(stream(&services, attached, None, None, Box::new(telling))),
         Err(AttachError::Evicted) if from == 0 && !record.state.is_live() => {

@@ -26,7 +26,7 @@ const LAG: Duration = Duration::from_secs(1);
 /// 200 with the response as it stands.
 pub(super) async fn object(services: &Services, owner: &Owner, record: &RunRecord) -> Result<Response, Problem> {
     let ids = ids_of(record);
-    let about = About::new(&ids, &*record.context_type, true);
+    let about = About::new(&ids, &*record.context_type, true, services.dialects.public_url.clone());
     if record.state == RunState::Queued {
         return Ok(Json(about.queued()).into_response());
     }

@@ -23,6 +23,7 @@ pub(super) fn told(messages: &[MessageView]) -> Vec<AgentEvent> {
     let mut events = Vec::new();
     for (turn, message) in (0..).zip(messages.iter().filter(|message| message.role == Role::Assistant)) {
         events.push(AgentEvent::TurnStarted { turn });
+        events.extend(message.notices.iter().map(|notice| AgentEvent::Notice(Box::new(notice.clone()))));
         events.push(AgentEvent::TextDelta { text: message.text.clone() });
         message.calls.iter().for_each(|call| tell(call, &mut events));
     }

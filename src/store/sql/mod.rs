@@ -26,6 +26,7 @@ mod seen;
 mod signals;
 mod titles;
 mod usage;
+mod users;
 mod views;
 
 use std::sync::Arc;

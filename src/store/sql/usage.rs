@@ -12,6 +12,7 @@ use crate::chat::caller::Owner;
 use crate::chat::cost::Cost;
 use crate::chat::day::{Day, Days};
 use crate::chat::stream::Spent;
+use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
 use crate::store::record::column;
 use crate::store::scope::{Reach, Scope, original, storable};
@@ -65,6 +66,23 @@ macro_rules! sum_of {
             " + excluded.",
             $column,
             " END"
+        )
+    };
+}
+
+/// The end of a statement that adds rows to those that are there.
+macro_rules! add_up {
+    () => {
+        concat!(
+            " ON CONFLICT (tenant, user_id, day, model) DO UPDATE SET
+                 runs = usage_daily.runs + excluded.runs, turns = usage_daily.turns + excluded.turns, input_tokens = ",
+            sum_of!("input_tokens"),
+            ", output_tokens = ",
+            sum_of!("output_tokens"),
+            ", cached_input_tokens = ",
+            sum_of!("cached_input_tokens"),
+            ", nano_usd = ",
+            sum_of!("nano_usd"),
         )
     };
 }
@@ -249,6 +267,21 @@ pub(super) fn charge(batch: &mut Batch, scope: &Scope, new: Charge<'_>) {
     add(batch, scope, new.spent, new.begins_run);
 }
 
+/// What the user has used goes on counting for their tenant, as that of no user.
+pub(super) async fn leave_to_tenant(connection: &mut dyn Connection, scope: &Scope) -> Result<(), Fault> {
+    let add = query(concat!(
+        "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
+             cached_input_tokens, nano_usd)
+         SELECT tenant, '', day, model, runs, turns, input_tokens, output_tokens, cached_input_tokens, nano_usd
+             FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND user_id <> '' ORDER BY day, model",
+        add_up!(),
+    ));
+    add.bind(scope).execute(&mut *connection).await?;
+    let leave = query("DELETE FROM usage_daily WHERE tenant = $1 AND user_id = $2 AND user_id <> ''");
+    leave.bind(scope).execute(&mut *connection).await?;
+    Ok(())
+}
+
 /// Adds it to what the owner has used; `begins_run`: the first of them is the first one of its run.
 fn add(batch: &mut Batch, scope: &Scope, spent: &[Spent], begins_run: bool) {
     // In this order, so that no two transactions wait for each other.
@@ -267,17 +300,8 @@ fn add(batch: &mut Batch, scope: &Scope, spent: &[Spent], begins_run: bool) {
         let add = batch.say(concat!(
             "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
                  cached_input_tokens, nano_usd)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-             ON CONFLICT (tenant, user_id, day, model) DO UPDATE SET
-                 runs = usage_daily.runs + excluded.runs, turns = usage_daily.turns + excluded.turns,
-                 input_tokens = ",
-            sum_of!("input_tokens"),
-            ", output_tokens = ",
-            sum_of!("output_tokens"),
-            ", cached_input_tokens = ",
-            sum_of!("cached_input_tokens"),
-            ", nano_usd = ",
-            sum_of!("nano_usd"),
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            add_up!(),
         ));
         let add = add.bind((scope, day, model, column(used.runs), column(used.turns)));
         let add = add.bind((column(used.input_tokens).min(MOST), column(used.output_tokens).min(MOST)));

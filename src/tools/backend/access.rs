@@ -10,12 +10,9 @@ use super::asking::Asker;
 use super::config::{Credentials, NamedBackend, token_url};
 use super::error::NoToken;
 use super::issued::{Issued, Issuer};
-use super::secrets::Secrets;
+use super::secrets::{LEAST_SECRET_BYTES, Secrets};
 use crate::chat::caller::{Bearer, Caller};
 use crate::tools::secret::{Secret, header};
-
-/// The shortest secret of the settings that is looked for in answers, in bytes: a shorter one may be any word.
-const LEAST_SECRET_BYTES: usize = 8;
 
 /// Whose credentials the requests to one backend have, and its fixed headers.
 #[derive(Debug, Clone)]

@@ -34,13 +34,14 @@ pub use self::frames::Framing;
 use self::frames::{Frame, Splitter};
 pub use self::machine::{MachineToken, MachineTokens};
 pub use self::request::{Request, Verb};
-use self::secrets::Secrets;
+pub use self::secrets::{LEAST_SECRET_BYTES, Secrets};
 use crate::agent::ports::tools::Reporter;
 use crate::bounded::client::{self, Reach};
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
 use crate::bounded::memory::Kind;
 use crate::chat::caller::Caller;
+use crate::chat::file::NewFile;
 use crate::observe::trace_context::TRACEPARENT;
 use crate::observe::{ambient, spans};
 
@@ -55,6 +56,25 @@ pub struct Backend {
     access: Access,
     max_answer_bytes: usize,
     intake: Intake,
+}
+
+/// The head of a good answer, whose body is still to come.
+pub struct Answered {
+    response: Response,
+    secrets: Secrets,
+}
+
+impl Answered {
+    /// Whether it says that it is a picture.
+    pub fn is_picture(&self) -> bool {
+        media_type(&self.response).is_some()
+    }
+}
+
+/// The media type of an answer that says that it is a picture.
+fn media_type(response: &Response) -> Option<&str> {
+    let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?.split(';').next()?.trim();
+    value.get(..6).filter(|kind| kind.eq_ignore_ascii_case("image/")).map(|_| value)
 }
 
 /// All backends.
@@ -161,13 +181,48 @@ impl Backend {
         self.whole(secrets, response, wanted, made).await
     }
 
-    /// The backend's answer as JSON text without blanks; `null` for one without a body. No value is made of it.
+    /// The head of the backend's good answer, which is JSON or a picture.
     ///
     /// # Errors
     /// See [`BackendError`].
-    pub async fn text(&self, caller: &Caller, request: Request<'_>) -> Result<String, BackendError> {
-        let (response, secrets) = self.send(caller, &request, "application/json").await?;
+    pub async fn ask(&self, caller: &Caller, request: Request<'_>) -> Result<Answered, BackendError> {
+        let (response, secrets) = self.send(caller, &request, "application/json, image/*;q=0.5").await?;
+        Ok(Answered { response, secrets })
+    }
+
+    /// The same answer as JSON text without blanks; `null` for one without a body. No value is made of it.
+    ///
+    /// # Errors
+    /// See [`BackendError`].
+    pub async fn text(&self, Answered { response, secrets }: Answered) -> Result<String, BackendError> {
         self.taken(secrets, response, |text, budget| Ok(json::compact(text, budget)?)).await
+    }
+
+    /// As [`Self::read`], of an answer whose head is there.
+    ///
+    /// # Errors
+    /// See [`BackendError`]; those of `made`.
+    pub async fn rest<T: Send + 'static>(
+        &self,
+        Answered { response, secrets }: Answered,
+        wanted: Wanted,
+        made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        self.whole(secrets, response, wanted, made).await
+    }
+
+    /// The same answer as the bytes of a picture, of at most `max_bytes`.
+    ///
+    /// # Errors
+    /// See [`BackendError`].
+    pub async fn picture(&self, answered: Answered, max_bytes: usize) -> Result<NewFile, BackendError> {
+        let media_type = media_type(&answered.response).map(str::to_owned);
+        let max_bytes = max_bytes.min(self.max_answer_bytes);
+        let mut held = self.intake.memory().reserve(Kind::File, 0).map_err(JsonError::from)?;
+        match read_at_most(answered.response, max_bytes, Some(&mut held)).await? {
+            (data, true) => Ok(NewFile { name: None, media_type, data: data.into() }),
+            (_, false) => Err(BackendError::TooLarge { max_bytes }),
+        }
     }
 
     /// As [`Self::read`], of an answer that comes in frames: `progress` reports each as it comes. An answer that says

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use secrecy::{ExposeSecret, SecretString};
 
+/// The shortest secret of the settings that is looked for in answers, in bytes: a shorter one may be any word.
+pub const LEAST_SECRET_BYTES: usize = 8;
+
 /// What stands in the place of a secret that a backend repeats.
 const REDACTED: &str = "[redacted]";
 
 /// The secrets of a request, none of which may reach a model or a transcript by a backend that repeats it.
 #[derive(Clone)]
-pub(super) struct Secrets(Vec<SecretString>);
+pub struct Secrets(Vec<SecretString>);
 
 impl FromIterator<SecretString> for Secrets {
     fn from_iter<I: IntoIterator<Item = SecretString>>(secrets: I) -> Self {
@@ -19,7 +22,7 @@ impl FromIterator<SecretString> for Secrets {
 
 impl Secrets {
     /// `text` without them.
-    pub(super) fn removed<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn removed<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.0.iter().map(ExposeSecret::expose_secret).fold(Cow::Borrowed(text), |text, secret| {
             match text.contains(secret) {
                 true => Cow::Owned(text.replace(secret, REDACTED)),

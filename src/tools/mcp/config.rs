@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use url::Url;
 
 use crate::chat::approval::Consent;
-use crate::tools::backend::NamedBackend;
+use crate::tools::backend::{Credentials, NamedBackend};
 use crate::tools::secret::{Secret, header};
 
 /// `[mcp.NAME]`.
@@ -24,6 +25,8 @@ pub struct McpConfig {
     pub env: BTreeMap<String, Secret>,
     /// Headers of every request.
     pub headers: BTreeMap<String, Secret>,
+    /// The section of `[backends]` that says what its requests present, and where it is when `url` does not; empty: none.
+    pub backend: String,
     /// Where tokens of this server's own for it are given (RFC 6749, section 4.4); empty: it wants none, or `headers` have one.
     pub token_url: String,
     /// The name by which the issuer knows this server.
@@ -63,6 +66,7 @@ impl Default for McpConfig {
             args: Vec::new(),
             env: BTreeMap::new(),
             headers: BTreeMap::new(),
+            backend: String::new(),
             token_url: String::new(),
             client_id: String::new(),
             client_secret: Secret(SecretString::default()),
@@ -87,7 +91,9 @@ impl McpConfig {
         let mut mistakes = Vec::new();
         let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
         match (self.url.expose().is_empty(), self.command.is_empty()) {
+            (true, true) if !self.backend.is_empty() => {}
             (true, true) => wrong("url", "is required, or else command"),
+            (true, false) if !self.backend.is_empty() => wrong("backend", "must not be given beside command"),
             (false, false) => wrong("command", "must not be given beside url"),
             (true, false) if !self.headers.is_empty() => wrong("headers", "are of use only with url"),
             (false, true) if !self.args.is_empty() => wrong("args", "are of use only with command"),
@@ -130,14 +136,24 @@ impl McpConfig {
 
     /// Those about who gives tokens.
     fn issuer_mistakes(&self, wrong: &mut impl FnMut(&str, &str)) {
+        let names_authorization = self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        let others = [
+            ("client_id", self.client_id.as_str()),
+            ("client_secret", self.client_secret.expose()),
+            ("scope", &self.scope),
+            ("audience", &self.audience),
+        ];
+        let others = others.into_iter().filter(|(_, value)| !value.is_empty());
+        if !self.backend.is_empty() {
+            let issuer = Some(("token_url", self.token_url.as_str())).filter(|(_, value)| !value.is_empty());
+            let header = Some(("headers.authorization", "")).filter(|_| names_authorization);
+            for (key, _) in issuer.into_iter().chain(others).chain(header) {
+                wrong(key, "must not be given beside backend, whose credentials are presented");
+            }
+            return;
+        }
         if self.token_url.is_empty() {
-            let others = [
-                ("client_id", self.client_id.as_str()),
-                ("client_secret", self.client_secret.expose()),
-                ("scope", &self.scope),
-                ("audience", &self.audience),
-            ];
-            for (key, _) in others.into_iter().filter(|(_, value)| !value.is_empty()) {
+            for (key, _) in others {
                 wrong(key, "is of use only with token_url");
             }
             return;
@@ -145,7 +161,7 @@ impl McpConfig {
         if self.url.expose().is_empty() {
             wrong("token_url", "is of use only with url");
         }
-        if self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+        if names_authorization {
             wrong("headers.authorization", "is taken by the tokens of token_url");
         }
         let issuer = self.issuer();
@@ -155,6 +171,52 @@ impl McpConfig {
         for (key, reason) in issuer.mistakes() {
             wrong(&key, &reason);
         }
+    }
+
+    /// The mistakes in it as a server that presents the credentials of `backend`, which it names. One connection serves all
+    /// callers, so there is nobody whose token it could present.
+    pub fn mistakes_with(&self, backend: &NamedBackend) -> Vec<(String, String)> {
+        let mut mistakes = Vec::new();
+        let mut wrong = |key: &str, reason: &str| mistakes.push((key.to_owned(), reason.to_owned()));
+        let needs = "with credentials = \"none\", \"static\" or \"client_credentials\"";
+        match backend.credentials {
+            Credentials::None | Credentials::Static | Credentials::ClientCredentials => {}
+            Credentials::Caller | Credentials::TokenExchange => {
+                wrong("backend", &format!("must be one {needs}: a server of tools gets nothing of a caller"));
+            }
+        }
+        if backend.naming_tenant().next().is_some() {
+            wrong("backend", "must not be one that names a tenant: the tokens are those of all callers");
+        }
+        match (Url::parse(&backend.base_url), Url::parse(self.url.expose())) {
+            (Err(_), _) => wrong("backend", "must be one with an address"),
+            (Ok(base), Ok(url)) if base.origin() != url.origin() => {
+                wrong("url", &format!("must have the origin of backends.{}.base_url", self.backend));
+            }
+            (Ok(_), Ok(_) | Err(_)) => {}
+        }
+        for name in self.headers.keys() {
+            if backend.headers.keys().any(|other| other.eq_ignore_ascii_case(name)) {
+                wrong(&format!("headers.{name}"), "is one of the backend's");
+            }
+        }
+        mistakes
+    }
+
+    /// Takes what `backend`, which it names, presents, and its address where it has none of its own.
+    pub fn take(&mut self, backend: &NamedBackend) {
+        if self.url.expose().is_empty() {
+            self.url = Secret(backend.base_url.clone().into());
+        }
+        let NamedBackend { headers, api_key, token_url, client_id, client_secret, scope, audience, .. } = backend;
+        self.headers.extend(headers.clone());
+        if !api_key.expose().is_empty() {
+            let value = Secret(format!("Bearer {}", api_key.expose()).into());
+            self.headers.insert("authorization".to_owned(), value);
+        }
+        (self.token_url, self.client_id, self.client_secret) =
+            (token_url.clone(), client_id.clone(), client_secret.clone());
+        (self.scope, self.audience) = (scope.clone(), audience.clone());
     }
 
     /// How its tokens are asked for.

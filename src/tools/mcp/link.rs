@@ -4,7 +4,6 @@
 //! program gets a bare environment, since ours holds keys.
 
 use std::collections::HashMap;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
@@ -14,30 +13,26 @@ use rmcp::model::{
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RoleClient, RunningService,
 };
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, Peer, ServiceError, ServiceExt};
-use secrecy::ExposeSecret;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{ChildStderr, Command};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::config::McpConfig;
-use super::guard::{EVENT_BYTES, Guarded};
+use super::guard::Guarded;
+use super::look::EVENT_BYTES;
+use super::program::{self, short};
 use crate::bounded::client::{Reach, builder};
+use crate::bounded::intake::Intake;
 use crate::tools::backend::MachineTokens;
 use crate::tools::secret::header;
 
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
 const PAGES: usize = 100;
 const TOOLS: usize = 1000;
-
-/// 1,000 bytes of a line of a program's log, and 1,000 lines of it, reach ours.
-const LOG_LINE_BYTES: u64 = 1000;
-const LOG_LINES: usize = 1000;
 
 /// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
 const PROGRESS_WAITING: usize = 64;
@@ -155,7 +150,7 @@ impl ClientHandler for Listener {
 }
 
 /// A client for a server; one on this machine is reached without the proxy that the environment may name.
-pub(super) fn client(name: &str, config: &McpConfig) -> Result<Guarded, LinkError> {
+pub(super) fn client(name: &str, config: &McpConfig, intake: &Intake) -> Result<Guarded, LinkError> {
     let url = config.url.expose();
     let is_near = match Url::parse(url).as_ref().map(Url::host) {
         Ok(Some(Host::Domain(name))) => name == "localhost",
@@ -166,7 +161,7 @@ pub(super) fn client(name: &str, config: &McpConfig) -> Result<Guarded, LinkErro
     let client = builder(Reach::Private);
     let client = if is_near { client.no_proxy() } else { client };
     let tokens = MachineTokens::new(name, &config.issuer(), url).map_err(LinkError::Client)?;
-    Ok(Guarded::new(client.build().map_err(LinkError::Client)?, tokens))
+    Ok(Guarded::new(client.build().map_err(LinkError::Client)?, tokens, intake.clone()))
 }
 
 /// Connects to the server called `name` and shakes hands. `tasks` read a program's log until `stop`.
@@ -190,9 +185,13 @@ pub(super) async fn connect(
                 served => served,
             }
         }
-        false => match listener.clone().serve(program(name, config, (tasks, stop))?).await {
+        false => match listener
+            .clone()
+            .serve(program::start(name, config, http.intake(), (tasks, stop)).map_err(LinkError::Start)?)
+            .await
+        {
             Err(refused @ ClientInitializeError::JsonRpcError(_)) => {
-                let again = program(name, config, (tasks, stop))?;
+                let again = program::start(name, config, http.intake(), (tasks, stop)).map_err(LinkError::Start)?;
                 listener.serve_with_lifecycle(again, newest()).await.map_err(|_| refused)
             }
             served => served,
@@ -205,26 +204,6 @@ pub(super) async fn connect(
 /// over whatever comes before it.
 fn newest() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
-}
-
-/// The program of a server, started; `tasks` read its log.
-fn program(
-    name: &str,
-    config: &McpConfig,
-    (tasks, stop): (&TaskTracker, &CancellationToken),
-) -> Result<TokioChildProcess, LinkError> {
-    let mut command = Command::new(&config.command);
-    command.args(&config.args).env_clear().envs(&config.inherited);
-    command.envs(config.env.iter().map(|(name, value)| (name, value.0.expose_secret())));
-    // Ctrl-C is for us: runs that still need it get their time to end.
-    command.process_group(0).kill_on_drop(true);
-    let started = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
-    let (program, log) = started.map_err(LinkError::Start)?;
-    if let Some(log) = log {
-        let (name, stop) = (name.to_owned(), stop.clone());
-        tasks.spawn(async move { stop.run_until_cancelled(repeat(&name, log)).await });
-    }
-    Ok(program)
 }
 
 /// All tools of a server, as it tells them.
@@ -259,29 +238,4 @@ pub(super) fn never_left(error: &ServiceError) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// An error's text, which may repeat the server's text.
-fn short(error: &dyn std::fmt::Display) -> String {
-    error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
-}
-
-/// Repeats what a program logs.
-async fn repeat(server: &str, log: ChildStderr) {
-    let mut log = BufReader::new(log);
-    for lines in 0.. {
-        let mut line = Vec::new();
-        match (&mut log).take(LOG_LINE_BYTES).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) if lines < LOG_LINES => {
-                let line = String::from_utf8_lossy(&line);
-                tracing::info!(mcp.server = server, "{}", short(&line.trim_end()));
-            }
-            // It is still read: a program whose log is full stands still.
-            Ok(_) if lines == LOG_LINES => {
-                tracing::warn!(mcp.server = server, "the program's log is left out from here on")
-            }
-            Ok(_) => {}
-        }
-    }
 }

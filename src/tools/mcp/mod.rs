@@ -8,6 +8,9 @@ pub mod config;
 mod guard;
 mod link;
 mod listing;
+mod look;
+mod post;
+mod program;
 mod result;
 mod server;
 
@@ -25,6 +28,8 @@ use self::server::Server;
 use super::{Source, Tool};
 use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::tools::OfferedTool;
+use crate::bounded::intake::Intake;
+use crate::bounded::memory::Memory;
 
 pub use self::call::McpError;
 pub use self::config::McpConfig;
@@ -50,15 +55,19 @@ pub struct ListedTool {
 
 impl Servers {
     /// Connects to `servers`, all at once, and waits until each has answered or has not: one that has not is tried again
-    /// until [`Self::close`]. What their tools are is compared with `pins`.
+    /// until [`Self::close`]. What they say goes through `intake`, and what their tools are is compared with `pins`.
     ///
     /// # Errors
     /// When no HTTP client can be made; a server that cannot be reached is none.
-    pub async fn start(servers: &BTreeMap<String, McpConfig>, pins: Arc<dyn PinStore>) -> Result<Arc<Self>, LinkError> {
+    pub async fn start(
+        servers: &BTreeMap<String, McpConfig>,
+        intake: &Intake,
+        pins: Arc<dyn PinStore>,
+    ) -> Result<Arc<Self>, LinkError> {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let mut by_name = BTreeMap::new();
         for (name, config) in servers {
-            let http = link::client(name, config)?;
+            let http = link::client(name, config, intake)?;
             by_name.insert(name.clone(), Server::new(name, config, http, pins.clone(), (tasks.clone(), stop.clone())));
         }
         for server in by_name.values() {
@@ -100,7 +109,7 @@ impl Source for Servers {
 /// When it cannot be reached.
 pub async fn ask(name: &str, config: &McpConfig) -> Result<Vec<ListedTool>, LinkError> {
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-    let http = link::client(name, config)?;
+    let http = link::client(name, config, &Intake::new(Memory::new(0)))?;
     let asking = async {
         let listener = Listener::default();
         let running = link::connect(name, config, &http, listener, (&tasks, &stop)).await?;

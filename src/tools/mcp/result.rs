@@ -3,17 +3,16 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json;
-use crate::chat::artifact::{Artifact, FILE};
 use crate::chat::file::{FileRef, NewFile};
 use crate::chat::tool::ToolOutput;
+use crate::tools::made::{FILE_BYTES, artifact};
 
-/// The most files of one answer that are kept, and the largest of them: 5 MiB.
+/// The most files of one answer that are kept.
 const FILES: usize = 5;
-const FILE_BYTES: usize = 5 << 20;
 
 /// What the model reads, and the files that it sees besides: they are kept first.
 pub(super) async fn output_of(result: CallToolResult, cx: &ToolContext<'_>) -> ToolOutput {
@@ -35,14 +34,6 @@ pub(super) async fn output_of(result: CallToolResult, cx: &ToolContext<'_>) -> T
     let files: Vec<FileRef> = kept.into_iter().flatten().collect();
     let artifacts = files.iter().map(artifact).collect();
     ToolOutput { files, artifacts, ..ToolOutput::ok(content) }
-}
-
-/// What a client is told of a file.
-fn artifact(FileRef { id, kind, name, bytes, .. }: &FileRef) -> Artifact {
-    let url = format!("/v1/agent/files/{id}/content");
-    let payload =
-        json!({"id": id.to_string(), "name": name, "media_type": kind.media_type(), "bytes": bytes, "url": url});
-    Artifact { kind: FILE.into(), payload }
 }
 
 /// The files in an answer, in order, or why one is none.

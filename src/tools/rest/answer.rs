@@ -14,7 +14,7 @@ pub struct Answer {
     pub when: Option<ValueTemplate>,
     /// What the model reads.
     pub content: Content,
-    /// Whether it is a failure.
+    /// Whether it says what is wrong with the arguments.
     pub is_error: bool,
 }
 
@@ -30,7 +30,7 @@ pub enum Content {
 /// The first of `answers` that is given for `values`, if any is.
 ///
 /// # Errors
-/// What is wrong with the arguments, or the answer that is a failure.
+/// What is wrong with the arguments, be it that no answer can be made of them or that it says so.
 pub fn find(answers: &[Answer], values: &Values<'_>) -> Result<Option<ToolOutput>, ToolError> {
     let unfit = |error: TemplateError| ToolError::BadParams(format!("no answer can be made of them: {error}"));
     for Answer { when, content, is_error } in answers {
@@ -44,7 +44,7 @@ pub fn find(answers: &[Answer], values: &Values<'_>) -> Result<Option<ToolOutput
             Content::Json(json) => json.fill(values).map_err(unfit)?.unwrap_or(Value::Null).to_string(),
         };
         return match is_error {
-            true => Err(ToolError::Refused(content)),
+            true => Err(ToolError::Unfit(content)),
             false => Ok(Some(ToolOutput::ok(content))),
         };
     }

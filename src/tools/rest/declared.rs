@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-use super::answer::Answer;
+use serde_json::{Value, json};
+
+use super::answer::{self, Answer};
 use super::arguments::Arguments;
 use super::lookup::Lookup;
 use super::naming::Naming;
 use super::projection::Projection;
 use super::reading::Reading;
 use super::request::RestRequest;
+use super::values;
 use crate::agent::ports::directives::CommandRule;
 use crate::chat::signal::FactName;
-use crate::chat::template::Template;
+use crate::chat::template::{Template, ValueTemplate, Values};
 use crate::chat::tool::Effect;
+use crate::tools::ToolError;
 
 /// The names that what is done later takes values from: there is no screen then.
 pub const LATER: [&str; 4] = ["args", "user", "tenant", "roles"];
@@ -28,6 +32,10 @@ pub struct Declared {
     pub answers: Vec<Answer>,
     /// The call; `None` where some answer is always given.
     pub request: Option<RestRequest>,
+    /// The calls that are made instead of it, in order of preference. They do the same: all read, or all write.
+    pub instead: Vec<Conditional>,
+    /// The reading that comes before the call.
+    pub before: Option<Conditional>,
     /// How the answer is used.
     pub reading: Reading,
     /// Tags of loaded data that a call makes stale.
@@ -38,7 +46,63 @@ pub struct Declared {
     pub naming: Option<Naming>,
 }
 
+/// A call that is made where something is true.
+#[derive(Debug, Clone)]
+pub struct Conditional {
+    /// What has to be true.
+    pub when: ValueTemplate,
+    /// The call.
+    pub request: RestRequest,
+}
+
+impl Conditional {
+    /// Whether it is made for `values`.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub(super) fn holds(&self, values: &Values<'_>) -> Result<bool, ToolError> {
+        values::holds(&self.when, values)
+            .map_err(|error| ToolError::BadParams(format!("no call can be made of them: {error}")))
+    }
+
+    /// As it was written.
+    fn written(&self) -> Value {
+        json!([self.when.written(), self.request.written()])
+    }
+}
+
 impl Declared {
+    /// The call for `values`, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be told which.
+    pub(super) fn request_for(&self, values: &Values<'_>) -> Result<Option<&RestRequest>, ToolError> {
+        for other in &self.instead {
+            if other.holds(values)? {
+                return Ok(Some(&other.request));
+            }
+        }
+        Ok(self.request.as_ref())
+    }
+
+    /// What is called, as it was written.
+    pub(super) fn written(&self) -> String {
+        let Self { answers, request, instead, before, .. } = self;
+        // What waits since before there were answers without a call, or further calls, is still the same call.
+        let mut written = match (request, answers.is_empty()) {
+            (Some(request), true) => format!("rest {}", request.written()),
+            (Some(request), false) => format!("rest {} unless {}", request.written(), answer::written(answers)),
+            (None, _) => format!("answers {}", answer::written(answers)),
+        };
+        if !instead.is_empty() {
+            written += &format!(" or {}", instead.iter().map(Conditional::written).collect::<Value>());
+        }
+        if let Some(before) = before {
+            written += &format!(" after {}", before.written());
+        }
+        written
+    }
+
     /// What a second call could do.
     pub(super) fn effect(&self) -> Effect {
         self.request.as_ref().map_or(Effect::Read, |request| request.effect)

@@ -33,7 +33,7 @@ pub enum Edge {
     End,
 }
 
-/// The rules of a tool's arguments, by their names.
+/// The rules of a tool's arguments, by their names. One with dots leads into objects, and into each of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules(pub Vec<(String, Vec<Rule>)>);
 
@@ -41,11 +41,25 @@ impl Rules {
     /// The arguments as the rules make them.
     pub fn apply(&self, args: &mut Map<String, Value>) {
         for (name, rules) in &self.0 {
-            let Some(value) = args.shift_remove(name) else { continue };
-            if let Some(value) = rules.iter().try_fold(value, |value, rule| rule.apply(value)) {
-                args.insert(name.clone(), value);
-            }
+            apply(name, rules, args);
         }
+    }
+}
+
+/// Applies `rules` to what `name` leads to in `fields`.
+fn apply(name: &str, rules: &[Rule], fields: &mut Map<String, Value>) {
+    if let Some((outer, inner)) = name.split_once('.') {
+        let objects = match fields.get_mut(outer) {
+            Some(Value::Array(items)) => items.as_mut_slice(),
+            Some(value) => std::slice::from_mut(value),
+            None => &mut [],
+        };
+        objects.iter_mut().filter_map(Value::as_object_mut).for_each(|fields| apply(inner, rules, fields));
+        return;
+    }
+    let Some(value) = fields.shift_remove(name) else { return };
+    if let Some(value) = rules.iter().try_fold(value, |value, rule| rule.apply(value)) {
+        fields.insert(name.to_owned(), value);
     }
 }
 
@@ -165,6 +179,21 @@ mod tests {
         for text in ["", "soon", "2026-13", "2026-02-30", "31 February 2026", "next week", "99999", "-1 March 2026"] {
             assert_eq!(time(text, Edge::Start), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_with_dots_leads_into_objects_and_each_of_a_list() {
+        let mut args = json!({
+            "project": {"name": "A", "end": "2026"}, "items": [{"end": "soon", "n": 1}, {"end": "2026-02"}, 7], "end": "x",
+        });
+        let rules = |name: &str| (name.to_owned(), vec![Rule::Date(Edge::End)]);
+        let rules = Rules(["project.end", "items.end", "none.end", "end.end"].map(rules).into());
+        rules.apply(args.as_object_mut().unwrap());
+        let expected = json!({
+            "project": {"name": "A", "end": "2026-12-31T23:59:59Z"},
+            "items": [{"n": 1}, {"end": "2026-02-28T23:59:59Z"}, 7], "end": "x",
+        });
+        assert_eq!(args, expected);
     }
 
     #[test]

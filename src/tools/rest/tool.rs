@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use super::answer;
 use super::declared::Declared;
 use super::lookup::{Lists, Origin};
-use super::values;
+use super::values::{self, BEFORE};
 use crate::agent::ports::tools::ToolContext;
-use crate::bounded::json::NodeBudget;
+use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::caller::Owner;
 use crate::chat::tool::{Effect, ToolOutput};
-use crate::tools::backend::{Backend, BackendError};
+use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::rest::data::Loaders;
-use crate::tools::{Tool, ToolError, idempotency};
+use crate::tools::{Tool, ToolError, idempotency, made};
 
 /// Makes a declared call.
 pub(super) struct RestTool {
@@ -29,7 +29,7 @@ pub(super) struct RestTool {
 #[async_trait]
 impl Tool for RestTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let Declared { answers, request, .. } = &*self.declared;
+        let Declared { answers, before, .. } = &*self.declared;
         let args = match cx.completed {
             Some(args) => args.clone(),
             None => self.complete(args, cx).await?,
@@ -39,9 +39,17 @@ impl Tool for RestTool {
         if let Some(output) = answer::find(answers, &values)? {
             return Ok(output);
         }
-        let Some(request) = request else {
+        let Some(request) = self.declared.request_for(&values)? else {
             return Err(ToolError::Refused("the tool has no answer to these arguments".to_owned()));
         };
+        if let Some(before) = before
+            && before.holds(&values)?
+        {
+            let filled = before.request.fill(&args, &values)?;
+            let sent = filled.request(&before.request, None);
+            let found = self.backend.read(cx.caller, sent, Wanted::All, |found, _| Ok(found)).await?;
+            values.insert(BEFORE, found);
+        }
         let filled = request.fill(&args, &values)?;
         let key = match (request.effect, cx.first_try.or(cx.call)) {
             (Effect::Read, _) => None,
@@ -63,15 +71,12 @@ impl Tool for RestTool {
         let wanted = self.declared.reading.wanted();
         let output = match request.progress {
             Some(framing) => self.backend.follow(cx.caller, sent, (framing, cx.progress), wanted, made).await,
-            None if effect == Effect::Read && self.declared.reading.is_plain() => {
-                self.backend.text(cx.caller, sent).await.map(ToolOutput::ok)
-            }
-            None => self.backend.read(cx.caller, sent, wanted, made).await,
+            None => self.whole((sent, effect), wanted, made, cx).await,
         };
         drop(stale);
         match effect {
             Effect::Read => Ok(output?),
-            Effect::Write => self.written(output),
+            Effect::Write => written(output, request.progress.is_some()),
         }
     }
 
@@ -98,13 +103,7 @@ impl Tool for RestTool {
     }
 
     fn source(&self) -> Cow<'_, str> {
-        let Declared { answers, request, .. } = &*self.declared;
-        // What waits since before there were answers without a call is still the same call.
-        Cow::Owned(match (request, answers.is_empty()) {
-            (Some(request), true) => format!("rest {}", request.written()),
-            (Some(request), false) => format!("rest {} unless {}", request.written(), answer::written(answers)),
-            (None, _) => format!("answers {}", answer::written(answers)),
-        })
+        Cow::Owned(self.declared.written())
     }
 }
 
@@ -130,19 +129,38 @@ impl Drop for Stale<'_> {
 }
 
 impl RestTool {
-    fn written(&self, output: Result<ToolOutput, BackendError>) -> Result<ToolOutput, ToolError> {
-        match output {
-            Ok(output) => Ok(output),
-            // The status was good, so it is done; only the answer cannot be read. Of an answer in frames the status says
-            // only that the work has begun.
-            Err(error @ (BackendError::NotJson(_) | BackendError::Unreadable(_) | BackendError::TooLarge { .. }))
-                if self.declared.request.as_ref().is_none_or(|request| request.progress.is_none()) =>
-            {
-                Ok(done(&error))
+    /// What comes of an answer that is no stream of frames: JSON as `made` makes it, or a picture.
+    async fn whole(
+        &self,
+        (sent, effect): (Request<'_>, Effect),
+        wanted: Wanted,
+        made: impl FnOnce(Value, &mut NodeBudget) -> Result<ToolOutput, BackendError> + Send + 'static,
+        cx: &ToolContext<'_>,
+    ) -> Result<ToolOutput, BackendError> {
+        let answered = self.backend.ask(cx.caller, sent).await?;
+        match effect {
+            _ if answered.is_picture() => {
+                Ok(made::picture(self.backend.picture(answered, made::FILE_BYTES).await?, cx).await)
             }
-            Err(error) if !error.proves_nothing_was_done() => Err(ToolError::Unconfirmed(error)),
-            Err(error) => Err(error.into()),
+            Effect::Read if self.declared.reading.is_plain() => self.backend.text(answered).await.map(ToolOutput::ok),
+            Effect::Read | Effect::Write => self.backend.rest(answered, wanted, made).await,
         }
+    }
+}
+
+/// What came of a write whose answer comes in frames, or whole.
+fn written(output: Result<ToolOutput, BackendError>, in_frames: bool) -> Result<ToolOutput, ToolError> {
+    match output {
+        Ok(output) => Ok(output),
+        // The status was good, so it is done; only the answer cannot be read. Of an answer in frames the status says
+        // only that the work has begun.
+        Err(error @ (BackendError::NotJson(_) | BackendError::Unreadable(_) | BackendError::TooLarge { .. }))
+            if !in_frames =>
+        {
+            Ok(done(&error))
+        }
+        Err(error) if !error.proves_nothing_was_done() => Err(ToolError::Unconfirmed(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

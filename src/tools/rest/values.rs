@@ -9,6 +9,9 @@ use crate::chat::template::{TemplateError, ValueTemplate, Values};
 /// The names that every template of a call may use; `args` is not there yet where arguments are made.
 pub const NAMES: [&str; 7] = ["args", "context", "place", "user", "tenant", "roles", "conversation_id"];
 
+/// What was read before the call, to the templates of bodies.
+pub const BEFORE: &str = "before";
+
 /// The names that a text about an answer may use besides.
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
 

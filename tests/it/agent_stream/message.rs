@@ -5,18 +5,13 @@ use serde_json::{Value, json};
 
 use super::{Set, project};
 use crate::support::model::{Script, says};
-use crate::support::upstream::{Answer, Upstream};
+use crate::support::upstream::Upstream;
 
 const PATH: &str = "/api/agentic-chat/agent-message";
 
 async fn set(turns: impl IntoIterator<Item = Script>, more: &[(&str, &str)]) -> Set {
-    let backend = Upstream::choosing(|request| match request.path.as_str() {
-        "/api/onto/projects/p403" => Some(Answer::status(403, "application/json", "{}")),
-        "/api/onto/projects/p401" => Some(Answer::status(401, "application/json", "{}")),
-        _ => project(request),
-    });
     let model = Upstream::script(turns.into_iter().map(Script::answer)).await;
-    Set::over(model, backend.await, more).await
+    Set::over(model, Upstream::choosing(project).await, more).await
 }
 
 fn body(project: &str) -> Value {

@@ -1,10 +1,17 @@
 //! The `agent-stream` protocol at the boundary, over the set of `config/samples/buildos` as it is: what a client sends,
 //! and what a reader as strict as the protocol finds in the stream.
 
+mod catalogue;
+mod checks;
 mod clarify;
+mod failures;
+mod fields;
 mod labels;
+mod leaving;
 mod message;
 mod operations;
+mod places;
+mod plan_steps;
 mod plans;
 mod prewarm;
 mod refusals;
@@ -41,6 +48,8 @@ pub fn project(request: &Request) -> Option<Answer> {
             json!({"success": true, "data": {"projects": [{"id": "p1", "name": "Garden"}]}})
         }
         ("GET", "/api/onto/tasks/t1") => json!({"success": true, "data": {"task": {"id": "t1", "title": "Dig"}}}),
+        ("GET", "/api/onto/projects/p401") => return Some(Answer::status(401, "application/json", "{}")),
+        ("GET", "/api/onto/projects/p403") => return Some(Answer::status(403, "application/json", "{}")),
         ("GET", "/api/onto/projects/p500") => return Some(Answer::status(500, "application/json", "{}")),
         ("POST", "/api/onto/tasks/create") => {
             json!({"success": true, "data": {"task": {"id": "t9", "title": "Water"}}})
@@ -63,9 +72,20 @@ impl Set {
 
     /// The set over these, with further settings.
     pub async fn over(model: Upstream, backend: Upstream, more: &[(&str, &str)]) -> Self {
+        Self::with_files(model, backend, more, |_| {}).await
+    }
+
+    /// The same where `edit` has changed the files in its folder.
+    pub async fn with_files(
+        model: Upstream,
+        backend: Upstream,
+        more: &[(&str, &str)],
+        edit: impl FnOnce(&Path),
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let set = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/samples/buildos");
         copy(&set, &data.path().join("config"));
+        edit(&data.path().join("config"));
         let (model_url, backend_url) = (format!("{}/v1", model.url()), backend.url());
         let mut settings = vec![
             ("LLM__PROVIDER", "openai"),
@@ -163,6 +183,7 @@ pub fn read(text: &str) -> Vec<Value> {
                 assert!(!fields.contains_key(taken) && (kind != taken || kind == "done"), "{frame}");
             }
             assert!(kind == "error" || !fields.contains_key("error"), "{frame}");
+            fields::check(&frame);
             frame
         })
         .collect();

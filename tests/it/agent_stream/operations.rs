@@ -155,7 +155,7 @@ async fn reads_searches_and_what_is_made_have_their_names_and_other_calls_have_n
 
 #[tokio::test]
 async fn nothing_is_asked_for_a_call_that_is_refused() {
-    let arguments = json!({"task_id": WATER, "title": "x", "update_strategy": "append"});
+    let arguments = json!({"task_id": WATER});
     let delete = json!({});
     let all = turn().call("c1", "update_onto_task", &arguments).call("c2", "delete_onto_task", &delete).done();
     let set = set([all, says("Done.")]).await;

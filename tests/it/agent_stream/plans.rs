@@ -388,7 +388,9 @@ async fn an_executor_sees_its_step_and_nothing_else() {
     assert_eq!(distinct.len(), ids.len(), "no id is given twice: {ids:?}");
     let order = types(&frames);
     let at = |kind: &str| order.iter().position(|other| *other == kind).unwrap();
-    assert!(at("executor_spawned") < at("executor_result"), "{order:?}");
+    assert!(at("step_start") < at("executor_spawned") && at("executor_spawned") < at("executor_result"), "{order:?}");
+    let last = order.iter().rposition(|kind| *kind == "step_complete").unwrap();
+    assert!(at("executor_result") < last, "{order:?}");
     let outcome = &frame(&frames, "executor_result")["result"];
     assert_eq!(outcome["metadata"], json!({"tokensUsed": 30, "toolCallsMade": 2}));
     assert_eq!(outcome["data"]["toolResults"][0]["success"], true, "{outcome}");
@@ -457,9 +459,11 @@ async fn a_client_that_leaves_takes_every_step_with_it() {
     })
     .await;
     let id = told.split("\"plan_created\",\"plan\":{\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let left = std::time::Instant::now();
     drop(response);
     set.backend.clients_gone(2).await;
     set.s.model.clients_gone(1).await;
+    assert!(left.elapsed() < std::time::Duration::from_secs(2), "{:?}", left.elapsed());
     let path = format!("/v1/agent/plans/{id}");
     eventually("the plan is cancelled", async || {
         (set.ask(Method::GET, &path, None).await.1["status"] == "cancelled").then_some(())

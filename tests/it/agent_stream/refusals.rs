@@ -1,10 +1,14 @@
 //! What is refused: before a stream in the protocol's own form, and in a stream where its clients expect one.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Set, types};
 use crate::support::model::says;
+use crate::support::upstream::Upstream;
+use crate::support::wait::eventually;
 
 #[tokio::test]
 async fn a_session_that_is_not_there_is_told_in_the_stream() {
@@ -49,6 +53,22 @@ async fn mistakes_have_one_form_on_all_routes() {
         assert_eq!((&body["code"], body["details"]["field"].as_str()), (&json!(code), field), "{reason}: {body}");
         assert!(body["error"].as_str().is_some_and(|words| !words.is_empty()), "{reason}");
     }
+    let bodies: [(&[u8], &str); 5] = [
+        (b"", "nothing"),
+        (br#"{"message": "a""#, "half of one"),
+        (b"{\"message\": \"\xff\"}", "no UTF-8"),
+        (br#""a""#, "a text"),
+        (br#"{"message": 7}"#, "a message that is no text"),
+    ];
+    for (body, reason) in bodies {
+        let url = set.app().url("/api/agent/stream");
+        let request = set.app().http.post(url).bearer_auth(&set.app().token).header("content-type", "application/json");
+        let response = request.body(body).send().await.unwrap();
+        assert_eq!(response.status(), 400, "{reason}");
+        assert_eq!(response.json::<Value>().await.unwrap()["code"], "INVALID_REQUEST", "{reason}");
+    }
+    let (_, kept) = set.ask(Method::GET, "/v1/agent/conversations", None).await;
+    assert_eq!(kept["items"], json!([]), "no session is made");
     let rows = [
         (Method::POST, "/api/agent/nowhere", 404, "NOT_FOUND"),
         (Method::GET, "/api/agentic-chat/nowhere", 404, "NOT_FOUND"),
@@ -59,8 +79,6 @@ async fn mistakes_have_one_form_on_all_routes() {
         let (found, body) = set.ask(method, path, None).await;
         assert_eq!((found, &body["code"]), (status, &json!(code)), "{path}: {body}");
     }
-    let (status, body) = set.ask_as("no.good.token", Method::GET, "/api/agent/stream", None).await;
-    assert_eq!((status, &body["code"]), (401, &json!("UNAUTHORIZED")));
     let other = set.app().http.post(set.app().url("/api/chat/stream")).bearer_auth(&set.app().token).body("{}");
     let body: Value = other.send().await.unwrap().json().await.unwrap();
     assert!(body.get("detail").is_some(), "the other dialect keeps its form: {body}");
@@ -72,6 +90,8 @@ async fn a_project_that_cannot_be_had_ends_the_turn_before_a_model_is_asked() {
     let set = Set::playing([says("Welcome.")]).await;
     for (entity, words, code) in [
         ("p404", "You do not have access to this context", "data_denied"),
+        ("p403", "You do not have access to this context", "data_denied"),
+        ("p401", "You do not have access to this context", "data_denied"),
         ("p500", "Failed to load ontology context", "data_unavailable"),
     ] {
         let frames = set.turn(&json!({"message": "a", "context_type": "project", "entity_id": entity})).await;
@@ -95,4 +115,97 @@ async fn a_project_that_cannot_be_had_ends_the_turn_before_a_model_is_asked() {
     assert_eq!(rows(&path).await, before, "the session stays as it was");
     let loads = set.lines().iter().filter(|line| *line == "GET /api/onto/projects/p1").count();
     assert_eq!(loads, 1, "what is loaded first is not loaded again");
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_good_token_on_any_route() {
+    let (model, backend) = (Upstream::script([]).await, Upstream::choosing(|_| None).await);
+    let set = Set::over(model, backend, &[("AUTH__LEEWAY_S", "0")]).await;
+    let app = set.app();
+    let good = &app.token;
+    let (body, signature) = good.rsplit_once('.').unwrap();
+    let forged = format!("{body}.{}", signature.chars().rev().collect::<String>());
+    let expired = app.token_for("ada", None, Duration::ZERO);
+    let second = || UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let made = second();
+    eventually("it has expired", async || (second() > made).then_some(())).await;
+    let headers = [
+        (None, "nothing"),
+        (Some("Bearer no.good.token".to_owned()), "no token"),
+        (Some(format!("Bearer {forged}")), "a forged one"),
+        (Some(format!("Bearer {expired}")), "an expired one"),
+        (Some(format!("Basic {good}")), "another scheme"),
+    ];
+    let routes = [
+        (Method::POST, "/api/agent/stream"),
+        (Method::GET, "/api/agent/stream"),
+        (Method::POST, "/api/agent/prewarm"),
+        (Method::POST, "/api/agentic-chat/agent-message"),
+        (Method::GET, "/api/chat/sessions/x"),
+        (Method::PATCH, "/api/chat/sessions/x"),
+        (Method::DELETE, "/api/chat/sessions/x"),
+        (Method::POST, "/api/chat/sessions/x/close"),
+        (Method::POST, "/api/chat/sessions/x/classify"),
+    ];
+    for (method, path) in routes {
+        for (header, reason) in &headers {
+            let request = app.http.request(method.clone(), app.url(path)).body("no JSON");
+            let request = match header {
+                Some(header) => request.header("authorization", header),
+                None => request,
+            };
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), 401, "{method} {path}: {reason}");
+            assert!(response.headers().contains_key("www-authenticate"), "{method} {path}: {reason}");
+            let body: Value = response.json().await.unwrap();
+            assert_eq!(body["code"], "UNAUTHORIZED", "{method} {path}: {reason}: {body}");
+        }
+    }
+    assert!(set.s.model.requests().is_empty() && set.lines().is_empty());
+}
+
+#[tokio::test]
+async fn what_may_be_missing_or_odd_is_no_mistake_and_both_spellings_mean_the_same() {
+    let rows = [
+        (json!({"lastTurnContext": "x"}), "a recap that is none"),
+        (json!({"lastTurnContext": null, "session_id": null, "entity_id": null, "projectFocus": null}), "nothing said"),
+        (json!({"ontologyEntityType": "moon"}), "a kind that is none"),
+        (json!({"stream_run_id": "7"}), "a number in a text"),
+        (json!({"stream_run_id": [7]}), "a list for a number"),
+        (json!({"conversation_history": "x"}), "a history that is no list"),
+        (json!({"moon": {"a": 1}, "voiceNoteGroupId": null}), "unknown keys"),
+    ];
+    let set = Set::playing((0..rows.len() + 6).map(|_| says("Yes."))).await;
+    for (mut body, reason) in rows {
+        body["message"] = json!("Hi");
+        let frames = set.turn(&body).await;
+        assert_eq!(super::text(&frames), "Yes.", "{reason}");
+        let id = super::frame(&frames, "session")["session"]["id"].as_str().unwrap().to_owned();
+        let (_, row) = set.ask(Method::GET, &format!("/api/agent/stream?session_id={id}"), None).await;
+        assert_eq!(row["data"]["session"]["messages"][0]["metadata"], Value::Null, "{reason}");
+    }
+    let focus = json!({"focusType": "project-wide", "projectId": "p1", "projectName": "Garden"});
+    let recap = json!({"summary": "About the pond", "entities": {}});
+    let spellings = [
+        ("projectFocus", "lastTurnContext", "ontologyEntityType", "voiceNoteGroupId"),
+        ("project_focus", "last_turn_context", "ontology_entity_type", "voice_note_group_id"),
+    ];
+    let mut seen = Vec::new();
+    for (focus_key, recap_key, type_key, group_key) in spellings {
+        let body =
+            json!({"message": "Hi", "context_type": "project", focus_key: focus, recap_key: recap, group_key: "v1"});
+        let frames = set.turn(&body).await;
+        assert_eq!(super::frame(&frames, "focus_active")["focus"]["projectName"], "Garden", "{focus_key}");
+        let prompt = set.prompt(set.s.model.requests().len() - 1);
+        assert!(prompt.contains("About the pond"), "{recap_key}: {prompt}");
+        let id = super::frame(&frames, "session")["session"]["id"].as_str().unwrap().to_owned();
+        let (_, row) = set.ask(Method::GET, &format!("/api/agent/stream?session_id={id}"), None).await;
+        assert_eq!(row["data"]["session"]["messages"][0]["metadata"], json!({"voice_note_group_id": "v1"}));
+        let body = json!({"message": "Hi", "context_type": "ontology", "entity_id": "t1", type_key: "task"});
+        set.turn(&body).await;
+        let prompt = set.prompt(set.s.model.requests().len() - 1);
+        assert!(prompt.contains("Dig"), "{type_key}: {prompt}");
+        seen.push(set.lines().iter().filter(|line| *line == "GET /api/onto/tasks/t1").count());
+    }
+    assert!(seen[0] > 0, "what the kind says is loaded");
 }

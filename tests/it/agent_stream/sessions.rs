@@ -120,3 +120,94 @@ async fn nobody_reaches_the_sessions_of_others() {
         assert_eq!(body["data"]["sessions"], json!([]));
     }
 }
+
+#[tokio::test]
+async fn counts_add_up_over_turns_and_the_newest_ten_sessions_are_listed() {
+    let looks = turn().call("c1", "list_onto_tasks", &json!({})).call("c2", "list_onto_goals", &json!({})).done();
+    let fails = turn().call("c3", "get_onto_task_details", &json!({"task_id": "none"})).done();
+    let turns = [looks, says("One."), fails, says("Two.")];
+    let set = Set::playing(turns.into_iter().chain((0..11).map(|_| says("Yes.")))).await;
+    let row = async |id: &str| {
+        set.ask(Method::GET, &format!("/api/agent/stream?session_id={id}"), None).await.1["data"]["session"].clone()
+    };
+    let counts = |row: &Value| json!([row["message_count"], row["tool_call_count"], row["total_tokens_used"]]);
+    let id = session(&set.turn(&json!({"message": "a"})).await);
+    let first = row(&id).await;
+    assert_eq!(counts(&first), json!([2, 2, 30]));
+    set.turn(&json!({"message": "b", "session_id": id})).await;
+    let second = row(&id).await;
+    assert_eq!(counts(&second), json!([4, 3, 60]));
+    assert_eq!(first["created_at"], second["created_at"]);
+    assert!(second["updated_at"].as_str() > first["updated_at"].as_str(), "{second:#}");
+    let failed = second["messages"].as_array().unwrap().iter().rfind(|row| row["role"] == "tool").unwrap();
+    assert_eq!(failed["tool_name"], "get_onto_task_details");
+    assert!(failed["error_message"].as_str().is_some_and(|words| words.contains("was not loaded")), "{failed}");
+    assert!(failed["error_code"].is_string(), "{failed}");
+
+    let mut ids = vec![id];
+    for _ in 0..10 {
+        ids.push(session(&set.turn(&json!({"message": "c"})).await));
+    }
+    set.turn(&json!({"message": "d", "session_id": ids[1]})).await;
+    let (_, body) = set.ask(Method::GET, "/api/agent/stream", None).await;
+    let rows = body["data"]["sessions"].as_array().unwrap();
+    let listed: Vec<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let newest: Vec<&str> = [1].into_iter().chain((2..11).rev()).map(|at| ids[at].as_str()).collect();
+    assert_eq!(listed, newest, "the newest change first, ten at most");
+    assert!(rows.iter().all(|row| row.as_object().unwrap().len() == 22), "full rows");
+}
+
+#[tokio::test]
+async fn of_a_long_session_the_newest_messages_are_shown() {
+    let set = Set::playing((0..201).map(|_| says("Yes."))).await;
+    let id = session(&set.turn(&json!({"message": "0"})).await);
+    for nth in 1..=200 {
+        set.turn(&json!({"message": nth.to_string(), "session_id": id})).await;
+    }
+    let (_, body) = set.ask(Method::GET, &format!("/api/chat/sessions/{id}"), None).await;
+    let view = &body["data"];
+    let shown = view["messages"].as_array().unwrap();
+    assert_eq!((shown.len(), &view["truncated"]), (400, &json!(true)));
+    assert_eq!(
+        (&shown[0]["content"], &shown[398]["content"]),
+        (&json!("1"), &json!("200")),
+        "the newest, oldest first"
+    );
+    let (_, body) = set.ask(Method::GET, &format!("/api/agent/stream?session_id={id}"), None).await;
+    let shown = body["data"]["session"]["messages"].as_array().unwrap();
+    assert_eq!((shown.len(), &shown[0]["content"]), (400, &json!("1")));
+    assert_eq!(body["data"]["session"]["message_count"], 402);
+}
+
+#[tokio::test]
+async fn a_title_that_is_no_json_is_refused_and_a_session_that_is_gone_is_not_found() {
+    let set = Set::playing([says("One.")]).await;
+    let id = session(&set.turn(&json!({"message": "a"})).await);
+    let url = set.app().url(&format!("/api/chat/sessions/{id}"));
+    let request = set.app().http.patch(url).bearer_auth(&set.app().token).header("content-type", "application/json");
+    let response = request.body("{\"title\": ").send().await.unwrap();
+    assert_eq!(response.status(), 400);
+    assert_eq!(response.json::<Value>().await.unwrap()["code"], "INVALID_REQUEST");
+    let title = "x".repeat(120);
+    let path = format!("/api/chat/sessions/{id}");
+    let (status, body) = set.ask(Method::PATCH, &path, Some(&json!({"title": title}))).await;
+    assert_eq!((status, &body["data"]["session"]["title"]), (200, &json!(title)));
+    assert_eq!(set.ask(Method::DELETE, &path, None).await.0, 200);
+    let frames = set.turn(&json!({"message": "b", "session_id": id})).await;
+    assert_eq!(frame(&frames, "error")["error"], "Session not found.");
+    assert_eq!(frames.len(), 3);
+}
+
+#[tokio::test]
+async fn of_what_was_said_elsewhere_the_newest_fifty_count() {
+    let set = Set::playing([says("I see.")]).await;
+    let said = (0..60)
+        .map(|nth| json!({"role": if nth % 2 == 0 { "user" } else { "assistant" }, "content": format!("Said-{nth}.")}));
+    let history: Vec<Value> =
+        said.chain([json!({"role": "tool", "content": "Tool"}), json!("x"), json!({"role": "user"})]).collect();
+    set.turn(&json!({"message": "a", "conversation_history": history})).await;
+    let asked = json!(set.s.last_asked()).to_string();
+    let counted = (0..60).filter(|nth| asked.contains(&format!("Said-{nth}."))).collect::<Vec<_>>();
+    assert_eq!(counted, (10..60).collect::<Vec<_>>());
+    assert!(!asked.contains("\"Tool\""), "{asked}");
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Set, frame, project, types};
 use crate::support::frames::data;
 use crate::support::model::{Script, calls, messages, says, turn};
-use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::upstream::{Answer, End, Request, Upstream};
 use crate::support::wait::eventually;
 
 /// The id of the session of a turn.
@@ -253,4 +253,20 @@ async fn other_wires_tell_the_same_in_their_own_words() {
     let part = |kind: &str| chunks.iter().find(|chunk| chunk["type"] == kind).unwrap_or_else(|| panic!("{chunks:#?}"));
     assert_eq!(part("data-context-usage")["data"], usage);
     assert_eq!(part("data-recap")["data"]["tools"], json!(["list_onto_tasks"]));
+}
+
+#[tokio::test]
+async fn no_turn_waits_for_a_summary() {
+    let long = "word ".repeat(2500);
+    let turns = (0..16).map(|_| says(&long));
+    let never = || Answer::ok("text/event-stream", "").ending(End::Hang);
+    let set = summarised(turns, never).await;
+    let id = session(&set.turn(&json!({"message": "0"})).await);
+    for nth in 1..8 {
+        let begun = std::time::Instant::now();
+        let frames = set.turn(&json!({"message": nth.to_string(), "session_id": id})).await;
+        assert_eq!(frame(&frames, "done")["finished_reason"], "stop");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{nth}: {:?}", begun.elapsed());
+    }
+    assert!(set.s.model.requests().iter().any(is_summary), "one was asked for");
 }

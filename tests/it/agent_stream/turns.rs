@@ -13,6 +13,8 @@ async fn a_turn_tells_of_its_session_and_ends_once() {
     let headers = response.headers().clone();
     assert_eq!(headers["content-type"], "text/event-stream");
     assert_eq!(headers["x-accel-buffering"], "no");
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert!(headers["cache-control"].to_str().unwrap().starts_with("no-cache"), "{headers:?}");
     let session = headers["x-conversation-id"].to_str().unwrap().to_owned();
     assert!(headers.contains_key("x-run-id"));
     let frames = super::read(&response.text().await.unwrap());

@@ -247,11 +247,27 @@ async fn a_value_that_could_change_a_prototype_reaches_the_page_as_text() {
 }
 
 #[tokio::test]
-async fn a_page_made_with_the_react_hook_talks_and_approves() {
-    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 7})), says("Closed.")]).await;
+async fn a_page_made_with_the_react_hook_approves_stops_asks_again_and_is_loaded_again() {
+    let turns = [
+        calls("c1", "close_ticket", &json!({"id": 7})),
+        says("Closed."),
+        turn().text("Half").hangs(),
+        says("Whole."),
+        says("Still closed."),
+    ];
+    let w = World::playing(turns).await;
     let Some(seen) = node::run("ai-sdk-react.mjs", &[], &w.s.app).await else { return };
     let articles = ["<p>Close 7</p>", "<code>close_ticket: output-available</code><p>Closed.</p>"];
-    assert_eq!(seen, json!({"asked": "Close 7Approve close_ticketAsk", "articles": articles}));
+    let (much, whole) = ("<p>Tell me much</p>", "<p>Whole.</p>");
+    let expected = json!({
+        "asked": "Close 7Approve close_ticketAskMoreStopAgain",
+        "articles": articles,
+        "stopped": [much, "<p>Half</p>"],
+        "again": [much, whole],
+        "reloaded": [articles[0], articles[1], much, whole],
+        "after": [much, "<p>Still closed.</p>"],
+    });
+    assert_eq!(seen, expected);
     assert_eq!(w.writes(), ["POST /v1/tickets/7/close"]);
 }
 

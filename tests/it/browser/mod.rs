@@ -1,6 +1,7 @@
 //! What the page draws, in a browser: hostile texts, more than anybody reads, and the drawings as people use them. The scripts in
 //! `tests/peers/frontends/page` run on the page's own files; what needs no browser runs in Node alone.
 
+mod diagrams;
 mod drawings;
 mod hostile;
 mod walk;
@@ -22,5 +23,7 @@ async fn see(script: &str, args: &[&str]) -> Option<Value> {
 
 /// What a browser reports where nothing happens that should not.
 fn nothing() -> Value {
-    json!({"ran": [], "dialogs": [], "requests": [], "violations": [], "navigations": [], "pages": [], "errors": []})
+    json!({
+        "ran": [], "dialogs": [], "requests": [], "violations": [], "navigations": [], "pages": [], "errors": [], "inFrames": [],
+    })
 }

@@ -1,5 +1,6 @@
 //! The page as a newcomer walks through it: the product with the demo model and the demo backend, in a browser. The pictures of the
-//! main states are in `target/page-screenshots`, and in `docs/page` too where `SWITCHBOARD_UPDATE_SCREENSHOTS=1`.
+//! main states are in `target/page-screenshots`, and in `docs/page` too where `SWITCHBOARD_UPDATE_SCREENSHOTS=1`; those of
+//! plans and changed files are made by `tests/peers/frontends/page/pictures.mjs`.
 
 use std::path::Path;
 
@@ -120,6 +121,13 @@ async fn a_newcomer_walks_through_the_page() {
             }),
         ),
         ("search", json!({"title": "What does this workflow do?", "note": "1 conversation"})),
+        (
+            "diagram",
+            json!({
+                "alt": "Diagram: yes, no, Order placed, In stock?, Reserve items, Order from supplier, Tell the customer, Warehouse, Shipped",
+                "isCode": true
+            }),
+        ),
         ("wrong", json!([])),
     ] {
         assert_eq!(seen[state], expected, "{state}");

@@ -53,6 +53,16 @@ async fn a_plain_answer_is_its_pieces_and_the_last_event_says_everything_once_mo
 }
 
 #[tokio::test]
+async fn a_chat_that_will_soon_be_too_long_says_so() {
+    // The model counts ten tokens: that is more than seven tenths of 13, and not of 200.
+    for (bytes, is_warned) in [("52", true), ("800", false)] {
+        let kh = Kh::with(&[], &[("LIMITS__HISTORY_BYTES", bytes)], [says("Yes.").answer()]).await;
+        let events = kh.hears(&hi()).await;
+        assert_eq!(complete(&events)["warning"].is_string(), is_warned, "{bytes}: {events:?}");
+    }
+}
+
+#[tokio::test]
 async fn each_call_is_begun_marked_and_ended_in_order_and_a_later_turn_sees_no_marker() {
     let both = turn()
         .text("Let me see.")

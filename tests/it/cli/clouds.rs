@@ -2,6 +2,7 @@
 //! it; and what a server says that finds no credentials of Google Cloud.
 
 use std::net::TcpListener;
+use std::time::{Duration, Instant};
 
 use crate::support::process::{Ended, Folder};
 use crate::support::upstream::{Answer, Request, Upstream};
@@ -75,7 +76,10 @@ fn a_metadata_server_that_never_answers_keeps_a_server_from_starting_and_it_says
         for command in ["check-config", "serve"] {
             let folder = Folder::new();
             let mut command = folder.command(&[command], &[&VERTEX[..], &[("SERVER__BIND", "127.0.0.1:0")]].concat());
+            let began = Instant::now();
             let ended = Ended::from(command.env("GCE_METADATA_HOST", &host).output().unwrap());
+            // 2 s of waiting; all else is the start of a process on a busy machine.
+            assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
             assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
             let words = "llm.vertex.credentials is empty, there is no file of gcloud's, and the metadata server";
             assert!(ended.stderr.contains(words) && ended.stderr.contains(cause), "{}", ended.stderr);

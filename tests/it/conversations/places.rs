@@ -173,8 +173,8 @@ async fn a_tool_moves_the_conversation_and_the_same_answer_goes_on_there() {
     let told = s.model.requests()[1].json()["messages"].as_array().unwrap().last().unwrap()["content"].clone();
     assert_eq!(
         told,
-        "[The conversation is now in project, about \"Herb Garden\" (id p7). Your instructions and tools are those of that \
-         place. Go on with what the user asked for.]"
+        "[Context shifted to project for \"Herb Garden\" (ID: p7)\nYour instructions and tools are those of that place now. \
+         Go on with what the user asked for.]"
     );
     let asked: Vec<String> = backend.requests().iter().map(|request| request.path.clone()).collect();
     assert_eq!(asked, ["/api/projects", "/api/projects/p7", "/api/around/p7"], "calls are made where it is now");

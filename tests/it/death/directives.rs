@@ -155,3 +155,46 @@ async fn no_directive_is_lost_or_sent_twice_by_two_processes_on_postgresql() {
     let (database, redis_url) = (postgres.new_database().await, redis.url());
     killed_while_directives_are_carried_out(&[("STORE__URL", &database.url), ("EVENTS__URL", &redis_url)], 2).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_waits_for_its_time_runs_after_its_process_was_killed() {
+    let sent = Sent::default();
+    let (model, backend) = (Upstream::choosing(|_| Some(says("Fine.").answer())).await, counting(&sent).await);
+    let settings = [
+        ("RUNS__LEASE_S", "5"),
+        ("BACKEND__SERVICE__MODE", "token"),
+        ("BACKEND__SERVICE__TOKEN", "the-token-of-the-service"),
+        ("DIRECTIVES__POLL_MS", "50"),
+    ];
+    let machine = Machine::new(&model, &backend, &settings);
+    machine.folder.write("config/tools/post.toml", TOOLS);
+    let token = machine.token();
+    let mut serving = machine.serve();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    // While it is down one becomes due, and the other not.
+    let mut ids = Vec::new();
+    for (id, seconds) in [(1, 6), (2, 14)] {
+        let at = jiff::Timestamp::from_second(i64::try_from(now).unwrap() + seconds).unwrap().to_string();
+        let body = json!({"name": "post.plain.send", "payload": {"id": id}, "scheduled_at": at});
+        let response = Client::of(&serving, &token).post("/v1/agent/directives", &body).await;
+        let made: Value = response.json().await.unwrap();
+        assert_eq!(made["directive"]["status"], "requested", "{made}");
+        ids.push(made["directive"]["id"].as_str().unwrap().to_owned());
+    }
+    serving.kill();
+    assert!(sent.lock().unwrap().is_empty(), "neither was due");
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let serving = machine.serve();
+    let client = Client::of(&serving, &token);
+    for id in &ids {
+        eventually("it is carried out", async || {
+            let directive: Value = client.get(&format!("/v1/agent/directives/{id}")).await.json().await.unwrap();
+            (directive["status"] == "succeeded").then_some(())
+        })
+        .await;
+    }
+    let expected: Vec<_> = ["plain/1", "plain/2"].into_iter().zip(&ids).collect();
+    let sent = sent.lock().unwrap();
+    let got: Vec<_> = sent.iter().map(|(path, keys)| (path.as_str(), keys.as_slice())).collect();
+    assert_eq!(got, expected.iter().map(|(path, id)| (*path, std::slice::from_ref(*id))).collect::<Vec<_>>());
+}

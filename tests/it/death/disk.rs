@@ -23,14 +23,14 @@ const ATTEND: &str =
     r#"mount -t tmpfs -o size=3m switchboard-test "$0" && echo mounted && cat >/dev/null; umount -l "$0""#;
 
 /// A small disk of a test's own.
-struct Disk {
+pub(super) struct Disk {
     folder: TempDir,
     attendant: Child,
 }
 
 impl Disk {
     /// `None` where this user may not mount one, and then the test says so and goes without it.
-    fn mount() -> Option<Self> {
+    pub(super) fn mount() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut attendant = Command::new("sh")
             .args(["-c", ATTEND, folder.path().to_str().unwrap()])
@@ -50,12 +50,12 @@ impl Disk {
         Some(disk)
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Leaves no byte free; the file to remove for that to end.
-    fn fill(&self) -> PathBuf {
+    pub(super) fn fill(&self) -> PathBuf {
         let path = self.path().join("filler");
         let mut file = File::create(&path).unwrap();
         for size in [4096, 1] {

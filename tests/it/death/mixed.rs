@@ -96,12 +96,13 @@ fn model(request: &Request) -> Option<Answer> {
                 _ => says("Fine."),
             }
         }
-        "tool" => match last["tool_call_id"].as_str().unwrap().rsplit_once("paint-") {
-            Some((_, id)) if last["content"].as_str().unwrap().contains("painted") => {
-                calls(&format!("note-{id}"), "note", &json!({"id": number(id)}))
-            }
-            _ => says("It is done."),
-        },
+        // Its call stands there again under an id of the server's.
+        "tool" if last["content"].as_str().unwrap().contains("painted") => {
+            let arguments = messages[messages.len() - 2].pointer("/tool_calls/0/function/arguments").unwrap();
+            let arguments: Value = serde_json::from_str(arguments.as_str().unwrap()).unwrap();
+            calls(&format!("note-{}", arguments["id"]), "note", &arguments)
+        }
+        "tool" => says("It is done."),
         role => panic!("a {role} message is last"),
     };
     Some(turn().text("At once. ").answer().later(pause, script.bytes()))
@@ -134,10 +135,11 @@ async fn counting(writes: &Writes) -> Upstream {
 /// A client that does not give up before it is told.
 struct Stubborn<'a>(&'a Client);
 
-/// An answer: its status, its run if it names one, and its body, which may have broken off.
+/// An answer: its status, its run and conversation if it names them, and its body, which may have broken off.
 struct Told {
     status: u16,
     run: Option<String>,
+    conversation: Option<String>,
     body: String,
 }
 
@@ -163,10 +165,11 @@ impl Stubborn<'_> {
             request = body.into_iter().fold(request, |request, body| request.json(body));
             if let Ok(response) = request.send().await {
                 let status = response.status().as_u16();
-                let run = response.headers().get("x-run-id").map(|run| run.to_str().unwrap().to_owned());
+                let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+                let (run, conversation) = (header("x-run-id"), header("x-conversation-id"));
                 let body = response.text().await;
                 let is_whole = body.is_ok();
-                let told = Told { status, run, body: body.unwrap_or_default() };
+                let told = Told { status, run, conversation, body: body.unwrap_or_default() };
                 // The same key finds the run that died, however often it is asked.
                 let is_later = match status {
                     503 => told.code() != "interrupted",
@@ -253,23 +256,31 @@ impl Stubborn<'_> {
         }
     }
 
-    /// Asks, paints, and says so.
-    async fn paints(&self, ticket: u64) {
+    /// Asks, paints, and says so: how the runs ended that were heard of, and where that was.
+    async fn paints(&self, ticket: u64) -> (Vec<String>, Option<String>) {
         let tools = json!([{"type": "function", "function": {"name": "paint", "description": "Paints.",
             "parameters": {"type": "object", "properties": {"id": {"type": "integer"}}}}}]);
         let question = json!({"role": "user", "content": Kind::ClientTool.asks(ticket)});
         let mut body = json!({"model": "tickets", "messages": [question], "tools": tools});
         let told = self.ask(Method::POST, "/v1/chat/completions", Some(&format!("paint-{ticket}")), Some(&body)).await;
         let answer = told.json().pointer("/choices/0/message").cloned().unwrap_or_default();
+        let (mut states, conversation) = (Vec::new(), told.conversation.clone());
+        if let Some(run) = &told.run {
+            states.push(self.ended(run).await);
+        }
         if told.status != 200 || answer["tool_calls"][0]["id"].is_null() {
             // Its run died before the client was asked to paint.
-            return;
+            return (states, conversation);
         }
         let result = json!({"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "painted"});
         body["messages"].as_array_mut().unwrap().extend([answer, result]);
         let told =
             self.ask(Method::POST, "/v1/chat/completions", Some(&format!("painted-{ticket}")), Some(&body)).await;
         assert!(told.status < 500 || !told.body.is_empty(), "{ticket}: {}: {}", told.status, told.body);
+        if let Some(run) = &told.run {
+            states.push(self.ended(run).await);
+        }
+        (states, conversation)
     }
 }
 
@@ -297,7 +308,11 @@ async fn played(client: &Client, ticket: u64) -> Round {
                 client.accepts(preview).await;
             }
         }
-        Kind::ClientTool => client.paints(ticket).await,
+        Kind::ClientTool => {
+            let (states, conversation) = client.paints(ticket).await;
+            // Where nobody was told of a conversation there is none to go on with.
+            (round.states, round.conversation) = (states, conversation.unwrap_or_default());
+        }
     }
     round
 }
@@ -353,9 +368,13 @@ async fn killed_in_the_mix(settings: &[(&'static str, &str)]) {
             (Kind::Preview, []) => assert!(preview.is_none(), "{ticket}: it was accepted, and is not saved"),
             (_, [(key, times)]) => assert_eq!(*times, 1, "{ticket} {kind:?}: {key} was sent twice"),
             (Kind::Approval, []) => assert_ne!(states.last().unwrap(), "completed", "{ticket}: it is lost"),
+            // What it has painted was taken, and noted by the run that went on with it.
+            (Kind::ClientTool, []) => {
+                assert!(states.len() < 2 || states[1] != "completed", "{ticket}: what was painted is lost: {states:?}");
+            }
             (_, _) => {}
         }
-        if kind != Kind::ClientTool {
+        if !conversation.is_empty() {
             goes_on(&client, &model, *ticket, conversation).await;
         }
     }

@@ -3,6 +3,7 @@
 
 mod directives;
 mod disk;
+mod files;
 mod kills;
 mod mixed;
 mod plans;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::kills::moments;
 use super::{Client, Machine, without_ids};
@@ -75,6 +76,9 @@ fn git(root: &Path, args: &[&str]) {
     assert!(Command::new("git").arg("-C").arg(root).args(identity).args(args).status().unwrap().success());
 }
 
+/// A checkpoint: its conversation, its id, and the versions that it brings back.
+type Kept = (String, String, BTreeMap<String, u64>);
+
 /// The events of a stream, as far as it came.
 fn events(stream: &str) -> Vec<Frame> {
     let whole = stream.rfind("\n\n").map_or("", |end| &stream[..end + 2]);
@@ -124,20 +128,24 @@ async fn files_and_checkpoints_survive_kills_at_any_moment() {
     let machine = Machine::new(&model, &backend, &settings);
     let token = machine.token_of(&["--user", "ada", "--ttl", "2h"], |_| {});
     let mut serving = machine.serve();
-    // What each checkpoint has to bring back, with its conversation.
-    let mut kept: Vec<(String, String, BTreeMap<String, u64>)> = Vec::new();
+    // What each checkpoint has to bring back, with its conversation: those of streams, and those of what the user did.
+    let (mut kept, mut done): (Vec<Kept>, Vec<Kept>) = Default::default();
     for round in 1..=kills() as u64 {
         let conversation = format!("c{round}");
         let client = Client::of(&serving, &token);
         let now = versions(root);
-        let heard = std::sync::Mutex::new(String::new());
+        let is_answered = Notify::new();
+        let (heard, answered) = (std::sync::Mutex::new(String::new()), std::sync::Mutex::new(Vec::new()));
         let working = async {
             let body =
                 json!({"message": format!("write {round}"), "context_type": "coding", "conversation_id": conversation});
-            let Ok(mut response) = client.try_chat_with_key(&conversation, &body).await else { return };
+            let Ok(mut response) = client.try_chat_with_key(&conversation, &body).await else {
+                return is_answered.notify_one();
+            };
             while let Ok(Some(chunk)) = response.chunk().await {
                 heard.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk));
             }
+            is_answered.notify_one();
             // What its user does then, of three things.
             let first = told(&heard.lock().unwrap());
             let (path, body) = match (round % 3, first) {
@@ -146,30 +154,53 @@ async fn files_and_checkpoints_survive_kills_at_any_moment() {
                 _ => ("reset", json!({})),
             };
             let path = format!("/v1/agent/conversations/{conversation}/{path}");
-            _ = client.try_post(&path, &body).await;
+            let before = versions(root);
+            let Ok(response) = client.try_post(&path, &body).await else { return };
+            let is_done = response.status() == 200;
+            let Ok(answer) = response.json::<Value>().await else { return };
+            assert!(is_done, "{path}: {answer}");
+            let after = versions(root);
+            for (name, state) in [
+                ("approved_commit", &after),
+                ("new_checkpoint", &after),
+                ("reset_to", &after),
+                ("pre_reset_checkpoint", &before),
+            ] {
+                let id = answer[name].as_str();
+                answered.lock().unwrap().extend(id.map(|id| (id.to_owned(), state.clone())));
+            }
         };
         let killing = async {
+            // Every other kill comes while the user does something, or after that.
+            if round % 2 == 0 {
+                is_answered.notified().await;
+            }
             tokio::time::sleep(moments.next().unwrap()).await;
             serving.kill();
         };
         tokio::join!(working, killing);
         let heard = heard.into_inner().unwrap();
-        if let Some(id) = told(&heard) {
-            // What is ignored is a part of a checkpoint when a tool of that conversation has touched it.
-            let is_part = |path: &str| path != "ignored.log" || is_edited(&heard, path);
-            kept.push((conversation, id, now.into_iter().filter(|(path, _)| is_part(path)).collect()));
-        }
+        // What is ignored is a part of a checkpoint when a tool of that conversation has touched it.
+        let parts = |state: BTreeMap<String, u64>| {
+            state.into_iter().filter(|(path, _)| path != "ignored.log" || is_edited(&heard, path)).collect()
+        };
+        kept.extend(told(&heard).map(|id| (conversation.clone(), id, parts(now))));
+        let answered = answered.into_inner().unwrap().into_iter();
+        done.extend(answered.map(|(id, state)| (conversation.clone(), id, parts(state))));
         versions(root);
         assert!(repository(root) == before, "nothing below .git is touched");
         serving = machine.serve();
     }
     let client = Client::of(&serving, &token);
     assert!(!kept.is_empty(), "some checkpoints were told before their kill");
-    for (conversation, id, expected) in &kept {
-        let base = format!("/v1/agent/conversations/{conversation}");
-        let list: Value = client.get(&format!("{base}/checkpoints")).await.json().await.unwrap();
+    for (conversation, id, _) in &kept {
+        let path = format!("/v1/agent/conversations/{conversation}/checkpoints");
+        let list: Value = client.get(&path).await.json().await.unwrap();
         let listed = list["items"].as_array().unwrap().iter().any(|item| item["id"] == id.as_str());
         assert!(listed, "{id} of {conversation}: {list}");
+    }
+    for (conversation, id, expected) in kept.iter().chain(&done) {
+        let base = format!("/v1/agent/conversations/{conversation}");
         let restored = client.post(&format!("{base}/restore"), &json!({"checkpoint_id": id})).await;
         assert_eq!(restored.status(), 200, "{id} of {conversation}");
         let found: BTreeMap<_, _> =
@@ -177,5 +208,6 @@ async fn files_and_checkpoints_survive_kills_at_any_moment() {
         assert_eq!(&found, expected, "{id} of {conversation}");
     }
     assert!(repository(root) == before);
-    println!("{} kills, {} checkpoints told and restored", kills(), kept.len());
+    assert!(!done.is_empty(), "some of what the user did was answered before its kill");
+    println!("{} kills, {} checkpoints told and {} answered for restored", kills(), kept.len(), done.len());
 }

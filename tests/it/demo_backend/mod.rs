@@ -228,6 +228,12 @@ fn a_seed_with_a_mistake_names_the_file_and_the_place() {
         ("people.json", "\"WAREHOUSE_MANAGER\",", "\"OTHER\",", "unknown role"),
         ("tables.json", "\"query\"", "\"magic\"", "must be one of query, view, viewcount, rpc"),
         ("forum.json", "\"category_id\": \"cc", "\"category_id\": \"99", "what it stands in is not there"),
+        (
+            "ontology.json",
+            "\"project_id\": \"0198c0de-1000",
+            "\"project_id\": \"0198c0de-9000",
+            "its project is not there",
+        ),
         ("forum.json", "\"thread_id\": \"dd", "\"thread_id\": \"99", "what it stands in is not there"),
     ];
     for (file, good, bad, problem) in cases {

@@ -1,6 +1,9 @@
 //! Directives at the boundary: commands that outlive their request, and facts that others hear of.
 
 mod approvals;
+mod backends;
+mod credentials;
+mod many;
 mod outcomes;
 mod postgres;
 mod requests;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{SERVICE, asked, forum, get, names, post, send, until};
 use crate::support::frames;
-use crate::support::model::{calls, says};
+use crate::support::model::{calls, says, turn};
 use crate::support::upstream::{Answer, Request};
 use crate::support::wait::eventually;
 use crate::tools::rest::answer;
@@ -244,7 +244,78 @@ async fn bad_requests_name_their_mistake_and_keep_nothing() {
         let body = json!({"name": "forum.thread.create", "payload": args(), "scheduled_at": soon(600)});
         let (status, problem) = post(&s.app, &ann, "/directives", body).await;
         assert_eq!(status, expected, "{problem}");
+        let code = if expected == 429 { json!("too_many_directives") } else { json!(null) };
+        assert_eq!(problem["code"], code, "{problem}");
     }
+}
+
+#[tokio::test]
+async fn a_models_bad_request_is_an_error_that_it_reads_and_keeps_nothing() {
+    let large = json!({"category_id": "c1", "title": "x".repeat(300)});
+    let rows = [
+        ("c1", "create_thread", json!({"category_id": "c1"}), "title"),
+        ("c2", "create_thread", json!({"category_id": "c", "title": "x", "status": "locked"}), "status"),
+        (
+            "c3",
+            "create_thread",
+            json!({"category_id": "c", "title": "x", "config": {"a": [{"api_key": "1"}]}}),
+            "api_key",
+        ),
+        ("c4", "create_thread", large, "larger than 200 bytes"),
+        ("c5", "no_thread", json!({}), "unknown tool"),
+    ];
+    let turn = rows.iter().fold(turn(), |turn, (id, tool, args, _)| turn.call(id, tool, args));
+    let turns = [turn.done(), says("No."), calls("c6", "create_thread", &args()), says("Not now.")];
+    let settings = [("DIRECTIVES__PAYLOAD_BYTES", "200"), ("DIRECTIVES__MAX_LIVE_PER_USER", "1")];
+    let (s, backend) = forum(&settings, turns, made).await;
+    let ann = s.app.token_of("ann", Some("acme"), &["member"]);
+    let say = async || {
+        let response = s.app.post_as(&ann, &json!({"message": "Go", "context_type": "mine"})).await;
+        let events = frames::parse(&response.text().await.unwrap());
+        assert_eq!(frames::names(&events).last(), Some(&"message_complete"), "{events:#?}");
+        assert!(events.iter().all(|event| event.event != "directive"), "{events:#?}");
+    };
+    say().await;
+    for (id, _, _, words) in rows {
+        let read = s.result_of(id);
+        assert!(read["error"].as_str().is_some_and(|error| error.contains(words)), "{id}: {read}");
+    }
+    assert_eq!(get(&s.app, &ann, "/directives").await["items"], json!([]));
+
+    // As many as may be are live.
+    let live = json!({"name": "forum.thread.create", "payload": args(), "scheduled_at": soon(600)});
+    assert_eq!(post(&s.app, &ann, "/directives", live).await.0, 201);
+    say().await;
+    let read = s.result_of("c6");
+    assert!(read["error"].as_str().is_some_and(|error| error.contains("too many directives")), "{read}");
+    assert_eq!(get(&s.app, &ann, "/directives").await["items"].as_array().unwrap().len(), 1);
+    assert!(backend.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_canceled_before_its_time_is_never_sent_and_what_is_over_stays() {
+    let (s, backend) = forum(&[], [], made).await;
+    let (ann, bob) =
+        (s.app.token_of("ann", Some("acme"), &["member"]), s.app.token_of("bob", Some("acme"), &["member"]));
+    let at = |title: &str, seconds: i64| {
+        let payload = json!({"category_id": "c1", "title": title});
+        json!({"name": "forum.thread.create", "payload": payload, "scheduled_at": soon(seconds)})
+    };
+    let (_, first) = post(&s.app, &ann, "/directives", at("first", 2)).await;
+    let (_, second) = post(&s.app, &ann, "/directives", at("second", 3)).await;
+    let cancel = |made: &Value| format!("/directives/{}/cancel", made["directive"]["id"].as_str().unwrap());
+    assert_eq!(post(&s.app, &bob, &cancel(&first), json!({})).await.0, 404, "another's");
+    let (status, canceled) = post(&s.app, &ann, &cancel(&first), json!({})).await;
+    assert_eq!((status, &canceled["directive"]["status"]), (200, &json!("canceled")));
+    let done = until(&s.app, &ann, &second["directive"]["id"], "succeeded").await;
+    let sent: Vec<Value> = backend.requests().iter().map(|request| request.json()["title"].clone()).collect();
+    assert_eq!(sent, ["second"], "the one that was due before is not sent");
+    for (made, as_it_is) in [(&first, &canceled["directive"]), (&second, &done)] {
+        let (status, again) = post(&s.app, &ann, &cancel(made), json!({})).await;
+        assert_eq!((status, &again["directive"]), (200, as_it_is), "what is over is answered as it is");
+    }
+    let told = get(&s.app, &ann, "/signals?name=directive.canceled").await;
+    assert_eq!(told["items"].as_array().unwrap().len(), 1, "told once");
 }
 
 #[tokio::test]

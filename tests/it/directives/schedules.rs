@@ -177,3 +177,29 @@ fn mistakes_in_schedules_are_named_with_their_place() {
         assert!(said.contains("tools/mine.toml:") && said.contains(words), "{reason}: {said}");
     }
 }
+
+#[test]
+fn a_mistake_in_a_directive_is_named_with_its_place_and_nothing_starts() {
+    let tool = |name: &str, directive: &str| {
+        let request = "request = { method = \"POST\", path = \"/x\" }";
+        format!("[[tool]]\nname = \"{name}\"\ndescription = \"X.\"\n{request}\n[tool.directive]\n{directive}\n")
+    };
+    let good = "name = \"post.letter.send\"";
+    let rows = [
+        (tool("a", "name = \"post.letter.send\"\nruns_as = \"service\""), "[backend.service]", "no credential"),
+        (tool("a", "name = \"Letter\""), "must be two words or more", "a bad name"),
+        (tool("a", good) + &tool("b", good), "post.letter.send is there twice", "two of one name"),
+        (tool("a", "name = \"post.letter.send\"\nfrobnicate = 1"), "frobnicate", "an unknown key"),
+        (tool("a", "name = \"post.letter.send\"\nmax_attempts = 2"), "tried again", "attempts without the caller"),
+    ];
+    for (text, words, reason) in rows {
+        let folder = Folder::new();
+        folder.write("config/tools/mine.toml", &text);
+        for command in ["check-config", "serve"] {
+            let ended = folder.run(&[command], &[]);
+            assert_eq!(ended.code, 2, "{reason}, {command}: {}", ended.stderr);
+            let said = ended.stderr;
+            assert!(said.contains("tools/mine.toml:") && said.contains(words), "{reason}, {command}: {said}");
+        }
+    }
+}

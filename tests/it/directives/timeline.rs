@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{asked, forum, get, names, post, until};
-use crate::support::model::{calls, says};
+use crate::support::frames::read_until;
+use crate::support::model::{calls, says, turn};
 use crate::support::upstream::{Answer, Request};
+use crate::support::wait::eventually;
 use crate::tools::rest::answer;
 
 fn made(_: &Request) -> Option<Answer> {
@@ -94,6 +96,40 @@ async fn the_trail_names_the_directive_of_a_call() {
     let states: Vec<&Value> = of("directive").into_iter().map(|entry| &entry["status"]).collect();
     assert_eq!(states, ["requested", "running", "succeeded"], "{trail:#}");
     assert_eq!(of("user_message").len(), 1);
+}
+
+#[tokio::test]
+async fn the_trail_is_whole_after_a_models_failure_and_an_abort() {
+    let rows = [(turn().text("Half").breaks(), true, "failed"), (turn().text("Half").hangs(), false, "cancelled")];
+    for (second, is_read, state) in rows {
+        let (s, _backend) = forum(&[], [calls("c1", "create_thread", &args()), second], made).await;
+        let ann = s.app.token_of("ann", Some("acme"), &["member"]);
+        let mut response = s.app.post_as(&ann, &json!({"message": "Go", "context_type": "mine"})).await;
+        let conversation = response.headers()["x-conversation-id"].to_str().unwrap().to_owned();
+        read_until(&mut response, "Half").await;
+        match is_read {
+            true => drop(response.text().await.unwrap()),
+            false => drop(response),
+        }
+        let items = eventually(&format!("the run has ended: {state}"), async || {
+            let trail = get(&s.app, &ann, &format!("/conversations/{conversation}/trail")).await;
+            let items = trail["items"].as_array().unwrap().clone();
+            items.iter().any(|entry| entry["kind"] == "run_ended").then_some(items)
+        })
+        .await;
+        let of = |kind: &str| items.iter().filter(|entry| entry["kind"] == kind).cloned().collect::<Vec<_>>();
+        let [message] = &of("user_message")[..] else { panic!("{items:#?}") };
+        assert_eq!(message["text"], "Go");
+        let [first, second] = &of("model_turn")[..] else { panic!("{items:#?}") };
+        assert_eq!((&first["calls"], &second["text"]), (&json!(["create_thread"]), &json!("Half")), "{items:#?}");
+        let id = get(&s.app, &ann, "/directives").await["items"][0]["id"].clone();
+        let [call] = &of("tool_call")[..] else { panic!("{items:#?}") };
+        assert_eq!((&call["directive_id"], &call["arguments"]), (&id, &args()), "{call:#}");
+        assert!(call["result"].to_string().contains("Thread Hello is there."), "{call:#}");
+        let states: Vec<Value> = of("directive").iter().map(|entry| entry["status"].clone()).collect();
+        assert_eq!(states, ["requested", "running", "succeeded"], "{items:#?}");
+        assert_eq!(of("run_ended")[0]["state"], state, "{items:#?}");
+    }
 }
 
 #[tokio::test]

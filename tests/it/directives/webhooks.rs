@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{asked, forum, get, post};
 use crate::support::model::Scripted;
-use crate::support::upstream::{Answer, Request, Upstream};
+use crate::support::process::Folder;
+use crate::support::upstream::{Answer, End, Request, Upstream};
 use crate::support::wait::eventually;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -147,6 +148,87 @@ async fn one_that_fails_is_tried_again_and_holds_up_no_other() {
     assert_eq!((status, &problem["code"]), (409, &json!("not_dead")));
     let foreign = s.app.token_of("olga", Some("umbrella"), &["operator"]);
     assert_eq!(post(&s.app, &foreign, &path, json!({})).await.0, 404);
+}
+
+#[tokio::test]
+async fn one_that_is_slow_away_or_broken_holds_up_no_other() {
+    // Whoever connects waits: nobody takes these connections.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mute = format!("http://{}", taken.local_addr().unwrap());
+    let broken = Upstream::choosing(|_| Some(Answer::ok("application/json", "{\"never").ending(End::Abort))).await;
+    let good = Upstream::choosing(|_| Some(Answer::ok("text/html", "<h1>What?</h1>"))).await;
+    let s = heard_by(
+        &[
+            ("patient", mute.as_str(), "*"),
+            ("slow", mute.as_str(), "*"),
+            ("away", "http://127.0.0.1:1", "*"),
+            ("broken", broken.url().as_str(), "*"),
+            ("good", good.url().as_str(), "*"),
+        ],
+        &[("SIGNALS__SUBSCRIBERS__PATIENT__TIMEOUT_S", "60")],
+    )
+    .await;
+    for _ in 0..20 {
+        emit(&s, "shop.order.paid").await;
+    }
+    deliveries(&s, "status=delivered&subscriber=good&limit=100", 20).await;
+    deliveries(&s, "status=delivered&subscriber=broken&limit=100", 20).await;
+    for (name, words) in [("slow", "no answer in time"), ("away", "the subscriber cannot be reached")] {
+        for one in deliveries(&s, &format!("status=dead&subscriber={name}&limit=100"), 20).await {
+            let got = (&one["attempts"], &one["last_status"], &one["last_error"]);
+            assert_eq!(got, (&json!(2), &json!(null), &json!(words)), "{one}");
+        }
+    }
+    // All that while one of them had not ended its first attempt.
+    for one in deliveries(&s, "status=pending&limit=100", 20).await {
+        assert_eq!((&one["subscriber"], &one["attempts"]), (&json!("patient"), &json!(0)), "{one}");
+    }
+}
+
+#[tokio::test]
+async fn a_fact_that_is_told_again_by_its_key_is_not_delivered_again() {
+    let hook = Upstream::choosing(|_| status(200)).await;
+    let s = heard_by(&[("log", hook.url().as_str(), "shop.*")], &[]).await;
+    let token = s.app.token_of("ed", Some("acme"), &["emitter"]);
+    let fact = json!({"name": "shop.order.paid", "dedupe_key": "o7"});
+    for expected in [201, 200, 200] {
+        assert_eq!(post(&s.app, &token, "/signals", fact.clone()).await.0, expected);
+        deliveries(&s, "status=delivered", 1).await;
+    }
+    let last = emit(&s, "shop.order.sent").await;
+    deliveries(&s, "status=delivered", 2).await;
+    deliveries(&s, "limit=100", 2).await;
+    let sent: Vec<_> = hook.requests().iter().map(|request| request.json()["type"].clone()).collect();
+    assert_eq!(sent, ["shop.order.paid", "shop.order.sent"]);
+    assert_eq!(hook.requests()[1].header("webhook-id"), last["id"].as_str());
+}
+
+#[test]
+fn a_subscriber_in_a_private_network_is_refused_unless_the_operator_says_so() {
+    let rows = [
+        ("https://10.1.2.3/hook", "", Some("private = true"), "a private network"),
+        ("https://192.168.0.9/hook", "", Some("private = true"), "the same"),
+        ("https://[fd00::1]/hook", "", Some("private = true"), "the same of the newer kind"),
+        ("https://10.1.2.3/hook", "private = true", None, "it is said"),
+        ("https://169.254.169.254/hook", "private = true", Some("link-local"), "where clouds tell secrets"),
+        ("http://example.com/hook", "", Some("https://"), "in clear"),
+        ("https://me:word@example.com/hook", "", Some("https://"), "with a user"),
+        ("https://example.com/hook", "", None, "elsewhere"),
+    ];
+    for (url, more, words, reason) in rows {
+        let folder = Folder::new();
+        let settings =
+            format!("[signals.subscribers.log]\nurl = \"{url}\"\nevents = [\"*\"]\nsecret = \"{SECRET}\"\n{more}\n");
+        folder.write("config/default.toml", &settings);
+        let ended = folder.run(&["check-config"], &[]);
+        assert_eq!(ended.code, if words.is_some() { 2 } else { 0 }, "{reason}: {}", ended.stderr);
+        let key = "signals.subscribers.log.url: ";
+        assert!(
+            words.is_none_or(|words| ended.stderr.contains(key) && ended.stderr.contains(words)),
+            "{reason}: {}",
+            ended.stderr
+        );
+    }
 }
 
 #[tokio::test]

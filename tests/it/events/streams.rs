@@ -207,6 +207,7 @@ async fn a_connection_that_leads_nowhere_is_dialled_anew() {
     way.silenced.send_replace(());
     // Each of them gives up before the command's own time is over.
     assert!(log.open(RunId::fresh()).await.is_err());
-    log.open(RunId::fresh()).await.unwrap();
+    // A new one may need longer than a command has, on a machine that is busy.
+    eventually("runs are begun again", async || log.open(RunId::fresh()).await.ok()).await;
     eventually("runs are looked for again", async || log.find(RunId::fresh()).await.ok()).await;
 }

@@ -217,3 +217,50 @@ async fn replicas_whose_clocks_are_ten_minutes_apart_decide_each_call_once_and_l
     let sent: Vec<String> = backend.requests().iter().map(|request| request.path.clone()).collect();
     assert_eq!(sent, ["/v1/tickets/1/close", "/v1/tickets/2/close", "/v1/refunds/3", "/v1/refunds/4"]);
 }
+
+/// What a client's own tool has done is told at either replica, and taken once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_whose_clocks_are_ten_minutes_apart_take_what_a_client_has_done_once() {
+    let (Some(library), Some(postgres), Some(redis)) = (library(), TestPostgres::shared(), TestRedis::start()) else {
+        return;
+    };
+    let database = postgres.new_database().await;
+    let model = Upstream::choosing(|request| {
+        let request = request.json();
+        let last = request["messages"].as_array().unwrap().last().unwrap().clone();
+        Some(match (last["role"].as_str(), last["content"].as_str()) {
+            (Some("user"), _) => calls("w1", "paint", &json!({})).answer(),
+            (Some("tool"), Some(text)) if text.contains("painted") => {
+                calls("w2", "close_ticket", &json!({"id": 7})).answer()
+            }
+            _ => says("Done.").answer(),
+        })
+    })
+    .await;
+    let (backend, redis_url) = (backend().await, redis.url());
+    let settings = [("STORE__URL", database.url.as_str()), ("EVENTS__URL", &redis_url)];
+    let machines = [(); 2].map(|()| Machine::new(&model, &backend, &settings));
+    let behind = WrongClock::of(&machines[0], &library, -300).serve(&machines[0]);
+    let ahead = WrongClock::of(&machines[1], &library, 300).serve(&machines[1]);
+    let token = machines[0].token_as(|command| {
+        command.env("LD_PRELOAD", &library).env("FAKETIME", "-1h");
+    });
+    let [a, b] = [&behind, &ahead].map(|serving| Client::of(serving, &token));
+    for (nth, (asks, tells)) in [(&a, &b), (&b, &a)].into_iter().enumerate() {
+        let tool = json!({"name": "paint", "inputSchema": {"type": "object", "properties": {}}});
+        let id = format!("chat-{nth}");
+        let user = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": "Paint it"}]});
+        let body = json!({"id": id, "messages": [user], "tools": [tool]});
+        let path = "/v1/ai-sdk/chat?context_type=tickets";
+        let told = rest(asks.post(path, &body).await).await;
+        assert!(told.contains("paint"), "{told}");
+        let part = json!({"type": "tool-paint", "toolCallId": "w1", "input": {}, "state": "output-available", "output": "painted"});
+        let answer = json!({"id": "a", "role": "assistant", "parts": [{"type": "step-start"}, part]});
+        let body = json!({"id": id, "messages": [user, answer], "tools": [tool]});
+        let tries = futures::future::join_all([tells, asks, tells].map(|client| client.post(path, &body))).await;
+        let taken = tries.iter().filter(|response| response.status() == 200).count();
+        let ends = futures::future::join_all(tries.into_iter().map(rest)).await;
+        assert!(taken >= 1, "{ends:#?}");
+        assert_eq!(backend.requests().len(), nth + 1, "{ends:#?}");
+    }
+}

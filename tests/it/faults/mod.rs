@@ -2,6 +2,7 @@
 //! descriptors, and requests that race. `docs/RELIABILITY.md` says which promise each test holds. All of it has a short form
 //! for every day; `SWITCHBOARD_TEST_LONG=1` asks for the long one.
 
+mod apart;
 mod backend;
 mod clients;
 mod clock;

@@ -2,9 +2,13 @@
 
 mod clients;
 mod kept;
+mod made;
+mod refused;
 mod s3;
+mod sdk;
 mod sent;
 mod told;
+mod users;
 
 use serde_json::{Value, json};
 

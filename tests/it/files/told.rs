@@ -8,6 +8,7 @@ use crate::support::app::TestApp;
 use crate::support::frames::{Frame, data, names, text};
 use crate::support::model::{Scripted, calls, says, turn};
 use crate::support::upstream::Answer;
+use crate::support::wait::eventually;
 
 const SEES: &str = "gpt-4o";
 const READS: &str = "gpt-3.5-turbo";
@@ -39,6 +40,23 @@ async fn the_user_of_a_model_that_cannot_see_is_told_once_in_a_run() {
     assert_eq!(notices(&s.app.say("c", "Sure?").await), [] as [&Value; 0], "a file of before is no news");
     let view: Value = get(&s.app, &s.app.token, "/v1/agent/conversations/c").await.json().await.unwrap();
     assert_eq!(view["messages"][2]["text"], "I cannot see it.");
+    let kept = json!([{"code": "files_not_shown", "message": MESSAGE, "files": [image["id"]]}]);
+    let told: Vec<&Value> = view["messages"].as_array().unwrap().iter().map(|message| &message["notices"]).collect();
+    assert_eq!(
+        told,
+        [&Value::Null, &kept, &Value::Null, &Value::Null, &Value::Null],
+        "where it was told, also afterwards"
+    );
+    let chat: Value = get(&s.app, &s.app.token, "/v1/ai-sdk/chat/c").await.json().await.unwrap();
+    let parts = chat["messages"][1]["parts"].as_array().unwrap();
+    let kinds: Vec<&str> = parts.iter().map(|part| part["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["step-start", "data-notice", "dynamic-tool", "step-start", "text"]);
+    assert_eq!(parts[1]["data"], kept[0]);
+    for (format, line) in [("markdown", "- Not shown to the model: a"), ("text", "  [Not shown to the model: a.png")] {
+        let path = format!("/v1/agent/conversations/c/export?format={format}");
+        let text = get(&s.app, &s.app.token, &path).await.text().await.unwrap();
+        assert_eq!(text.matches(line).count(), 1, "{text}");
+    }
 }
 
 #[tokio::test]
@@ -93,6 +111,25 @@ async fn wires_without_a_place_for_notices_have_them_in_the_text() {
         let expected = "(this model takes no images)]\\n\\nI cannot see it.";
         assert!(text.contains("[Not shown to the model: ") && text.contains(expected), "{path}: {text}");
     }
+}
+
+#[tokio::test]
+async fn a_response_of_which_the_events_are_gone_still_has_it() {
+    let settings = [("LLM__OPENAI__MODEL", READS), ("RUNS__RETENTION_S", "0")];
+    let s = openai::with(&[], &settings, [says("I cannot see it.").answer()]).await;
+    let url = format!("data:image/png;base64,{PIXEL}");
+    let body = json!({"model": "workflow", "input": [{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]});
+    let answer: Value = serde_json::from_str(&said(&s, "/v1/responses", body, &json!({})).await).unwrap();
+    let path = format!("/v1/responses/{}", answer["id"].as_str().unwrap());
+    eventually("its events are gone", async || {
+        let gone = get(&s.app, &s.app.token, &format!("{path}?stream=true&starting_after=1")).await;
+        (gone.status() == 410).then_some(())
+    })
+    .await;
+    let again: Value = get(&s.app, &s.app.token, &path).await.json().await.unwrap();
+    let text = |response: &Value| response["output"][0]["content"][0]["text"].clone();
+    assert_eq!(text(&again), "[Not shown to the model: image.png (this model takes no images)]\n\nI cannot see it.");
+    assert_eq!(text(&again), text(&answer));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::Response;
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use super::{header, with_model};
@@ -17,9 +17,11 @@ enum Wire {
     AiSdk,
     AgUi,
     OpenAi,
+    Responses,
+    Messages,
 }
 
-const WIRES: [Wire; 3] = [Wire::AiSdk, Wire::AgUi, Wire::OpenAi];
+const WIRES: [Wire; 5] = [Wire::AiSdk, Wire::AgUi, Wire::OpenAi, Wire::Responses, Wire::Messages];
 
 impl Wire {
     fn path(self) -> &'static str {
@@ -27,6 +29,8 @@ impl Wire {
             Self::AiSdk => "/v1/ai-sdk/chat?context_type=workflow",
             Self::AgUi => "/v1/ag-ui/workflow",
             Self::OpenAi => "/v1/chat/completions",
+            Self::Responses => "/v1/responses",
+            Self::Messages => "/v1/messages",
         }
     }
 
@@ -79,6 +83,23 @@ impl Wire {
                 let tool = json!({"type": "function", "function": with("parameters")});
                 json!({"model": "workflow", "messages": messages, "tools": [tool]})
             }
+            Self::Responses => {
+                let mut tool = with("parameters");
+                tool["type"] = json!("function");
+                let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "here"});
+                let input = answers.map_or(json!("Where?"), |id| json!([output(id)]));
+                json!({"model": "workflow", "input": input, "tools": [tool]})
+            }
+            Self::Messages => {
+                let call = |id: &str| json!([{"type": "tool_use", "id": id, "name": "locate", "input": {}}]);
+                let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "here"}]);
+                let answer = answers.into_iter().flat_map(|id| {
+                    [json!({"role": "assistant", "content": call(id)}), json!({"role": "user", "content": result(id)})]
+                });
+                let user = json!({"role": "user", "content": "Where?"});
+                let messages: Vec<Value> = [user].into_iter().chain(answer).collect();
+                json!({"model": "workflow", "max_tokens": 100, "messages": messages, "tools": [with("input_schema")]})
+            }
         }
     }
 }
@@ -89,11 +110,24 @@ struct Client<'a> {
     wire: Wire,
     /// The conversation, where the ids of calls carry it.
     conversation: Option<String>,
+    /// The newest answer, where the client reads ids in it.
+    answer: Value,
     asked: usize,
 }
 
-impl Client<'_> {
-    async fn send(&mut self, body: &Value) -> Response {
+/// What a client was answered.
+struct Answered {
+    status: StatusCode,
+    retry_after: String,
+    text: String,
+}
+
+impl<'a> Client<'a> {
+    fn new(app: &'a TestApp, wire: Wire) -> Self {
+        Self { app, wire, conversation: None, answer: Value::Null, asked: 0 }
+    }
+
+    async fn send(&mut self, body: &Value) -> Answered {
         self.asked += 1;
         let request = self.app.http.post(self.app.url(self.wire.path())).bearer_auth(&self.app.token);
         let response = request.json(body).send().await.unwrap();
@@ -101,20 +135,31 @@ impl Client<'_> {
         if !conversation.is_empty() && matches!(self.wire, Wire::OpenAi) {
             self.conversation = Some(conversation);
         }
-        response
+        let (status, retry_after) = (response.status(), header(&response, "retry-after").to_owned());
+        let text = response.text().await.unwrap();
+        if status == 200 && matches!(self.wire, Wire::Responses | Wire::Messages) {
+            self.answer = serde_json::from_str(&text).unwrap();
+        }
+        Answered { status, retry_after, text }
     }
 
-    async fn question(&mut self) -> Response {
+    async fn question(&mut self) -> Answered {
         self.send(&self.wire.body(self.asked, None)).await
     }
 
     /// Answers the call `nth` of the model.
-    async fn result(&mut self, nth: usize) -> Response {
-        let id = match &self.conversation {
-            Some(conversation) => format!("call_{conversation}_c{nth}"),
-            None => format!("c{nth}"),
+    async fn result(&mut self, nth: usize) -> Answered {
+        let id = match (self.wire, &self.conversation) {
+            (Wire::Responses, _) => self.answer["output"][0]["call_id"].as_str().unwrap().to_owned(),
+            (Wire::Messages, _) => self.answer["content"][0]["id"].as_str().unwrap().to_owned(),
+            (_, Some(conversation)) => format!("call_{conversation}_c{nth}"),
+            (_, None) => format!("c{nth}"),
         };
-        self.send(&self.wire.body(self.asked, Some(&id))).await
+        let mut body = self.wire.body(self.asked, Some(&id));
+        if let Wire::Responses = self.wire {
+            body["previous_response_id"] = self.answer["id"].clone();
+        }
+        self.send(&body).await
     }
 }
 
@@ -134,23 +179,21 @@ async fn results_of_a_client_are_starts_in_every_protocol() {
         let model = curious().await;
         let settings = [("LIMITS__STARTS_PER_MINUTE", "1"), ("LIMITS__STARTS_BURST", "3")];
         let app = with_model(&model, &settings).await;
-        let mut client = Client { app: &app, wire, conversation: None, asked: 0 };
+        let mut client = Client::new(&app, wire);
         let begun = client.question().await;
-        assert_eq!(begun.status(), 200, "{wire:?}");
-        begun.text().await.unwrap();
+        assert_eq!(begun.status, 200, "{wire:?}: {}", begun.text);
         let (mut answered, mut refused) = (0, 0);
         for _ in 0..80 {
-            let response = client.result(answered + 1).await;
-            match response.status().as_u16() {
+            let told = client.result(answered + 1).await;
+            match told.status.as_u16() {
                 200 => answered += 1,
                 429 => {
-                    let wait: u64 = header(&response, "retry-after").parse().unwrap();
+                    let wait: u64 = told.retry_after.parse().unwrap();
                     assert!((1..=60).contains(&wait), "{wire:?}: {wait}");
                     refused += 1;
                 }
-                status => panic!("{wire:?}: {status}: {}", response.text().await.unwrap()),
+                status => panic!("{wire:?}: {status}: {}", told.text),
             }
-            response.text().await.unwrap();
         }
         // A slow machine may have paid for one more.
         assert!((2..=4).contains(&answered) && refused == 80 - answered, "{wire:?}: {answered} of 80");
@@ -163,20 +206,20 @@ async fn all_runs_of_a_message_have_its_turns_together() {
     for wire in WIRES {
         let model = curious().await;
         let app = with_model(&model, &[("RUNS__MAX_TURNS", "3")]).await;
-        let mut client = Client { app: &app, wire, conversation: None, asked: 0 };
-        client.question().await.text().await.unwrap();
+        let mut client = Client::new(&app, wire);
+        client.question().await;
         for nth in 1..3 {
-            let told = client.result(nth).await.text().await.unwrap();
+            let told = client.result(nth).await.text;
             assert!(!told.contains("max_turns"), "{wire:?}: {told}");
         }
         assert_eq!(model.requests().len(), 3, "{wire:?}");
         // As often as it likes.
         for _ in 0..3 {
-            let told = client.result(3).await.text().await.unwrap();
+            let told = client.result(3).await.text;
             assert!(told.contains("Maximum tool-call rounds exceeded"), "{wire:?}: {told}");
         }
         assert_eq!(model.requests().len(), 3, "{wire:?}: no model was asked any more");
-        client.question().await.text().await.unwrap();
+        client.question().await;
         assert_eq!(model.requests().len(), 4, "{wire:?}: the next message has turns of its own");
     }
 }
@@ -185,9 +228,9 @@ async fn all_runs_of_a_message_have_its_turns_together() {
 async fn all_runs_of_a_message_have_its_calls_together() {
     let model = curious().await;
     let app = with_model(&model, &[("RUNS__MAX_TOOL_CALLS", "2")]).await;
-    let mut client = Client { app: &app, wire: Wire::AiSdk, conversation: None, asked: 0 };
-    client.question().await.text().await.unwrap();
-    client.result(1).await.text().await.unwrap();
-    let told = client.result(2).await.text().await.unwrap();
+    let mut client = Client::new(&app, Wire::AiSdk);
+    client.question().await;
+    client.result(1).await;
+    let told = client.result(2).await.text;
     assert!(told.contains("Maximum number of tool calls exceeded"), "{told}");
 }

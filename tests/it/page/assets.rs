@@ -9,11 +9,18 @@ use serde_json::Value;
 use crate::support::app::TestApp;
 
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
+     frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
+
+/// The policy of the frame in which diagrams are drawn.
+const FRAME_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'self'; sandbox allow-scripts";
 
 /// What everything that a browser ever loads for the page may be together, compressed; and what it loads at first.
 const MOST_BYTES: usize = 285_000;
 const FIRST_BYTES: usize = 152_000;
+
+/// What draws diagrams, of which a browser loads the parts that a diagram needs, when it is drawn.
+const DIAGRAM_BYTES: usize = 600_000;
 
 fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page")
@@ -97,6 +104,30 @@ async fn the_page_and_its_files_are_served_with_a_strict_policy() {
         ];
         for (name, value) in expected {
             assert_eq!(header(&response, name), Some(value), "{path}: {name}");
+        }
+    }
+}
+
+/// Whoever shows the frame, its document has no origin; so its scripts are for documents of any origin, and nothing else is.
+#[tokio::test]
+async fn the_frame_of_diagrams_has_a_policy_of_its_own() {
+    let app = TestApp::demo().await;
+    let index = get(&app, "/", &[]).await.text().await.unwrap();
+    let folder = named(&index, "src=\"./page/").first().and_then(|name| name.split_once('/')).unwrap().0.to_owned();
+    let rows = [
+        ("diagram.html", FRAME_POLICY, None),
+        ("diagram-frame.js", CONTENT_SECURITY_POLICY, Some("*")),
+        ("vendor/mermaid/mermaid.esm.min.mjs", CONTENT_SECURITY_POLICY, Some("*")),
+        ("diagram.js", CONTENT_SECURITY_POLICY, None),
+        ("app.js", CONTENT_SECURITY_POLICY, None),
+    ];
+    for (name, policy, shared) in rows {
+        for path in [format!("/page/{name}"), format!("/page/{folder}/{name}")] {
+            let response = get(&app, &path, &[("origin", "null")]).await;
+            assert_eq!(response.status(), 200, "{path}");
+            assert_eq!(header(&response, "content-security-policy"), Some(policy), "{path}");
+            assert_eq!(header(&response, "access-control-allow-origin"), shared, "{path}");
+            assert_eq!(header(&response, "x-content-type-options"), Some("nosniff"), "{path}");
         }
     }
 }
@@ -268,6 +299,7 @@ async fn the_page_is_a_few_small_files_that_browsers_keep_for_good() {
         assert_eq!((response.status().as_u16(), kept.as_deref()), (200, Some("public, max-age=31536000, immutable")));
         total += response.bytes().await.unwrap().len();
     }
+    println!("{total} bytes at first");
     assert!(total < FIRST_BYTES, "{total} bytes at first");
     let is_later = |file: &String| {
         let is_code = file.starts_with("vendor/highlight/") || file.starts_with("vendor/temml/");
@@ -277,6 +309,8 @@ async fn the_page_is_a_few_small_files_that_browsers_keep_for_good() {
                 "attachments.js",
                 "changes.js",
                 "context-edit.js",
+                "diagram.css",
+                "diagram.js",
                 "directives.js",
                 "file-edit.js",
                 "restore.js",
@@ -293,6 +327,16 @@ async fn the_page_is_a_few_small_files_that_browsers_keep_for_good() {
         total += response.bytes().await.unwrap().len();
     }
     assert!(total < MOST_BYTES, "{total} bytes in all");
+    let is_diagram =
+        |file: &&String| file.ends_with(".mjs") || ["diagram.html", "diagram-frame.js"].iter().any(|name| file == name);
+    let mut diagrams = 0;
+    for file in files().iter().filter(is_diagram) {
+        let response = get(&app, &format!("/page/{folder}/{file}"), &[("accept-encoding", "gzip")]).await;
+        assert_eq!(response.status(), 200, "{file}");
+        diagrams += response.bytes().await.unwrap().len();
+    }
+    println!("{total} bytes, and {diagrams} for diagrams");
+    assert!((1..DIAGRAM_BYTES).contains(&diagrams), "{diagrams} bytes for diagrams");
 
     // A browser that comes from a server of another version gets what is here, and keeps nothing.
     let other = get(&app, "/page/v-0123456789abcdef/app.js", &[]).await;
@@ -388,7 +432,8 @@ fn nothing_is_loaded_from_elsewhere_and_nothing_of_it_stands_in_the_markup() {
             "import(\"http",
         ];
         for word in sinks.iter().filter(|word| text.contains(**word)) {
-            assert!(file == "markdown.js" && *word == "innerHTML =", "{file}: {word}");
+            // The frame has no origin, and its policy runs nothing that stands in markup.
+            assert!(file == "diagram-frame.js" && *word == "innerHTML =", "{file}: {word}");
         }
     }
 }

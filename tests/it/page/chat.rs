@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::plans::{desk, plans};
+use crate::plans::{desk, desk_over, plans};
 use crate::runs::hanging;
 use crate::support::app::TestApp;
-use crate::support::model::{Scripted, says, turn};
+use crate::support::model::{Scripted, calls, says, turn};
 
 /// What a user has seen in a case.
 async fn visit(case: &str, app: &TestApp) -> Option<Value> {
@@ -136,6 +136,26 @@ async fn a_tool_row_unfolds_to_what_was_called_and_said() {
 }
 
 #[tokio::test]
+async fn an_answer_is_drawn_with_all_that_people_write_and_copied_as_it_is() {
+    let code = "fn main() { let x = 1; }\n";
+    let text = format!(
+        "# Report\n\n- [x] done\n- [ ] open\n\nThe sum is $a^2$ and a note[^1].\n\n```rust\n{code}```\n\n| a | b |\n|---|---|\n\
+         | 1 | 2 |\n\n<details><summary>More</summary>\n\n**Inside** it.\n\n</details>\n\n\
+         ![map](https://elsewhere.example/x.png)\n\n[^1]: The note.\n"
+    );
+    let s = Scripted::playing([says(&text)]).await;
+    let Some(seen) = visit("rich", &s.app).await else { return };
+    let expected = json!({
+        "drawn": {
+            "headings": ["Report"], "tasks": ["☑ done", "☐ open"], "colours": ["fn", "let", "1"], "formula": ["a", "2"],
+            "cells": ["1", "2"], "isOpen": false, "images": 0,
+        },
+        "inside": "Inside", "note": "1. The note.", "code": code.trim_end(), "copy": text.trim_end(), "bold": true, "buttons": false, "wrong": [],
+    });
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
 async fn the_page_speaks_german_to_who_reads_german() {
     let s = Scripted::playing([says("Eins")]).await;
     let Some(seen) = visit("german", &s.app).await else { return };
@@ -144,6 +164,13 @@ async fn the_page_speaks_german_to_who_reads_german() {
         "gone": "Diese Unterhaltung gibt es nicht", "tools": ["theme"], "wrong": [],
     });
     assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn who_goes_elsewhere_as_an_answer_ends_is_not_brought_back() {
+    let s = Scripted::playing([says("One")]).await;
+    let Some(seen) = visit("leaves", &s.app).await else { return };
+    assert_eq!(seen, json!({"before": "#/c/none", "title": "There is no such conversation", "wrong": []}));
 }
 
 #[tokio::test]
@@ -229,6 +256,39 @@ async fn a_plan_waits_for_its_approvals_and_goes_on_where_it_is_shown() {
         ["done", ["done", "done"], ["accepted"], 1],
     ]);
     assert_eq!(seen, json!({"seen": expected, "axe": [], "waits": false, "wrong": []}));
+}
+
+#[tokio::test]
+async fn a_plan_that_waits_is_made_anew_carried_out_and_dropped() {
+    let steps = json!([{"type": "research", "tools": ["look"], "arguments": {"id": "t1"}}]);
+    let draft = |call: &str| {
+        let asked = json!({"objective": "All of it", "execution_mode": "draft_only", "plan": {"steps": steps}});
+        calls(call, "create_plan", &asked)
+    };
+    let turns = [draft("c1"), says("Look at it."), draft("c2"), says("Look again."), says("Not yet.")];
+    let (s, _backend) = desk(turns).await;
+    let Some(seen) = visit("draft", &s.app).await else { return };
+    let expected = json!([
+        ["draft"],
+        ["cancelled", "draft"],
+        "? Make another plan instead, for this: Only the first",
+        "? Carry out the plan ID",
+    ]);
+    assert_eq!(seen, json!({"seen": expected, "reloaded": ["cancelled", "cancelled"], "wrong": []}));
+}
+
+#[tokio::test]
+async fn a_plan_is_stopped_with_its_steps() {
+    let steps = json!([
+        {"type": "research", "tools": ["look"], "arguments": {"id": "t1"}},
+        {"type": "research", "tools": ["look"], "arguments": {"id": "t2"}, "depends_on": [1]},
+    ]);
+    let (s, _backend) = desk_over([plans(&steps)], |_| Some(turn().hangs().answer())).await;
+    let Some(seen) = visit("halt", &s.app).await else { return };
+    let over = ["cancelled", "cancelled", "cancelled"];
+    let expected =
+        json!({"before": ["executing", "executing", "pending"], "after": over, "reloaded": over, "wrong": []});
+    assert_eq!(seen, expected);
 }
 
 #[tokio::test]

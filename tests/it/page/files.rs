@@ -1,5 +1,6 @@
 //! Files as a user of the page has them: every case is a function of `tests/peers/frontends/files.mjs`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,8 +10,9 @@ use super::visit;
 use crate::files::{PIXEL, playing};
 use crate::openai;
 use crate::support::model::{Scripted, calls, says, turn};
+use crate::support::node;
 use crate::support::upstream::Answer;
-use crate::tools::mcp::{Fake, product, tool};
+use crate::tools::mcp::{Fake, product, product_with, tool};
 
 /// A model that sees pictures.
 const SEES: &str = "gpt-4o";
@@ -69,6 +71,7 @@ async fn what_a_model_cannot_see_is_told_before_and_after() {
         "before": "This model takes no pictures: it reads their names only.",
         "axe": [],
         "after": "Not shown to the model: Pasted picture 1.png (this model takes no images)",
+        "reloaded": ["Not shown to the model: Pasted picture 1.png (this model takes no images)"],
         "wrong": [],
     });
     assert_eq!(seen, expected);
@@ -164,3 +167,47 @@ async fn a_picture_that_a_tool_has_made_is_shown_below_its_call() {
     let files = ["Show image.png larger"];
     assert_eq!(seen, json!({"first": files, "again": files, "axe": [], "wrong": []}));
 }
+
+/// A chart, as a user would paste one.
+const CHART: &[u8] = include_bytes!("../../fixtures/pictures/chart.png");
+
+/// The pictures are in `target/page-screenshots`, and in `docs/page` too where `SWITCHBOARD_UPDATE_SCREENSHOTS=1`.
+#[tokio::test]
+async fn pictures_of_users_and_of_tools_are_drawn_in_both_colours() {
+    use base64::Engine;
+
+    let chart = base64::engine::general_purpose::STANDARD.encode(CHART);
+    let peer = Fake::new(json!([tool("draw_chart", "Draws a chart.", true)]), move |id, _| {
+        let content = json!([{"type": "image", "data": chart, "mimeType": "image/png"}]);
+        let result = json!({"jsonrpc": "2.0", "id": id, "result": {"content": content}});
+        Answer::ok("application/json", result.to_string())
+    })
+    .await;
+    let turns = [
+        says("**Saturday**: 135 orders, ten more than on Sunday, the next one."),
+        calls("c", "peer__draw_chart", &json!({"highlight": "weekend"})),
+        says("Here it is: Saturday in green, Sunday in orange."),
+    ];
+    let settings = [("LLM__OPENAI__MODEL", SEES)];
+    let s = product_with(&peer.section(""), DESK, &settings, turns).await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.join("target/page-screenshots").display().to_string()];
+    if std::env::var("SWITCHBOARD_UPDATE_SCREENSHOTS").is_ok_and(|value| value == "1") {
+        folders.push(root.join("docs/page").display().to_string());
+    }
+    let args: Vec<&str> = ["drawn"].into_iter().chain(folders.iter().map(String::as_str)).collect();
+    let Some(seen) = node::run("files.mjs", &args, &s.app).await else { return };
+    assert_eq!(seen, json!({"pictures": 2, "wrong": []}));
+    let asked: Vec<String> = s.model.requests().iter().map(|request| request.json().to_string()).collect();
+    assert!(asked[0].contains("data:image/png;base64,"), "{}", asked[0]);
+}
+
+/// An assistant with a name that people would give it.
+const DESK: &str = r#"
+id = "desk"
+context_type = "desk"
+title = "Orders"
+instructions = ["workflow/role.md"]
+tools = ["discover_entities"]
+sources = ["peer"]
+"#;

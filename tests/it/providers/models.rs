@@ -120,6 +120,57 @@ pub(super) const BLIND_OPENAI: Model = Model {
     change: |config, url| set(config, Vendor::OpenAi, &format!("base_url = '{url}/v1/'\ninput = ['text']")),
 };
 
+pub(super) const BLIND_CLAUDE: Model = Model {
+    vendor: Vendor::Claude,
+    is_responses: false,
+    change: |config, _| set(config, Vendor::Claude, "input = ['text']"),
+};
+
+pub(super) const BLIND_GEMINI: Model = Model {
+    vendor: Vendor::Gemini,
+    is_responses: false,
+    change: |config, _| set(config, Vendor::Gemini, "model = 'gemini-3.5-flash'\ninput = ['text']"),
+};
+
+pub(super) const BLIND_BEDROCK: Model = Model {
+    vendor: Vendor::Bedrock,
+    is_responses: false,
+    change: |config, _| set(config, Vendor::Bedrock, "api_key = 'b-12345678'\ninput = ['text']"),
+};
+
+pub(super) const BLIND_VERTEX_GEMINI: Model = Model {
+    vendor: Vendor::Vertex,
+    is_responses: false,
+    change: |config, _| {
+        let own = "project = 'acme-1'\napi_key = 'ya29.token'\ninput = ['text']";
+        set(config, Vendor::Vertex, &format!("{own}\nmodel = 'gemini-3.5-flash'"));
+    },
+};
+
+pub(super) const BLIND_VERTEX_CLAUDE: Model = Model {
+    vendor: Vendor::Vertex,
+    is_responses: false,
+    change: |config, _| {
+        let own = "project = 'acme-1'\napi_key = 'ya29.token'\ninput = ['text']";
+        set(config, Vendor::Vertex, &format!("{own}\nmodel = 'claude-sonnet-5-5'"));
+    },
+};
+
+pub(super) const BLIND_RESPONSES: Model = Model {
+    vendor: Vendor::OpenAi,
+    is_responses: true,
+    change: |config, url| {
+        set(config, Vendor::OpenAi, &format!("base_url = '{url}/v1/'\nwire = 'responses'\ninput = ['text']"));
+    },
+};
+
+/// A model of Ollama's that takes pictures, by its name.
+pub(super) const SEEING_OLLAMA: Model = Model {
+    vendor: Vendor::Ollama,
+    is_responses: false,
+    change: |config, _| set(config, Vendor::Ollama, "model = 'llava'"),
+};
+
 pub(super) const LEAST_OPENAI: Model = Model {
     vendor: Vendor::OpenAi,
     is_responses: false,

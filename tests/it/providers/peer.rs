@@ -1,4 +1,4 @@
-//! A gateway that we did not write: a `LiteLLM` proxy, which translates one scripted model (`tests/peers/scripted.py`) to the
+//! A gateway that we did not write: a `LiteLLM` proxy, which translates one scripted model (`tests/peers/scripted.py`) to four
 //! wires of three vendors. The proxy at `SWITCHBOARD_TEST_LITELLM_URL` is used, or else the installed one is started, once
 //! for all tests. Where neither is there the tests say so and pass, unless `SWITCHBOARD_REQUIRE_SERVICES` is 1.
 
@@ -33,8 +33,40 @@ const KEY: &str = "sk-switchboard-test";
 /// Python takes its time to load the proxy on a busy machine.
 const START: Duration = Duration::from_secs(120);
 
-/// The vendors whose wires the proxy serves.
-const WIRES: [Vendor; 3] = [Vendor::OpenAi, Vendor::Claude, Vendor::Gemini];
+/// A wire that the proxy serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    ChatCompletions,
+    Responses,
+    Messages,
+    Gemini,
+}
+
+use Served::{ChatCompletions, Gemini, Messages, Responses};
+
+/// All of them.
+const WIRES: [Served; 4] = [ChatCompletions, Responses, Messages, Gemini];
+
+/// Those of which its translation loses nothing.
+const FAITHFUL: [Served; 3] = [ChatCompletions, Responses, Messages];
+
+impl Served {
+    fn vendor(self) -> Vendor {
+        match self {
+            Self::ChatCompletions | Self::Responses => Vendor::OpenAi,
+            Self::Messages => Vendor::Claude,
+            Self::Gemini => Vendor::Gemini,
+        }
+    }
+
+    /// The name of the scripted model on it.
+    fn model(self) -> &'static str {
+        match self {
+            Self::Gemini => "scripted-behind-openai",
+            Self::ChatCompletions | Self::Responses | Self::Messages => "scripted",
+        }
+    }
+}
 
 /// The running proxy, or why there is none.
 static PEER: OnceCell<Result<Peer, String>> = OnceCell::const_new();
@@ -95,29 +127,22 @@ async fn serve(root: &Path) -> Result<Peer, String> {
     }
 }
 
-/// The name of the scripted model on `vendor`'s wire.
-fn model(vendor: Vendor) -> &'static str {
-    match vendor {
-        Vendor::Gemini => "scripted-behind-openai",
-        Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock | Vendor::Vertex => "scripted",
-    }
-}
-
-/// `model` over `vendor`'s wire.
-fn config(url: &str, vendor: Vendor, model: &str, key: &str) -> llm::LlmConfig {
+/// `model` over `wire`.
+fn config(url: &str, wire: Served, model: &str, key: &str) -> llm::LlmConfig {
     let mut config = super::config(url);
     set(&mut config, Vendor::OpenAi, &format!("base_url = '{url}/v1'"));
-    set(&mut config, vendor, &format!("model = '{model}'\napi_key = '{key}'"));
+    let asked = if wire == Responses { "wire = 'responses'" } else { "" };
+    set(&mut config, wire.vendor(), &format!("model = '{model}'\napi_key = '{key}'\n{asked}"));
     config
 }
 
 /// One turn with `messages`.
-async fn ask(vendor: Vendor, config: &llm::LlmConfig, messages: &[Message]) -> (Turn, Option<ProviderError>) {
+async fn ask(wire: Served, config: &llm::LlmConfig, messages: &[Message]) -> (Turn, Option<ProviderError>) {
     let system = SystemPrompt { instructions: "Be brief.".into(), client: String::new(), context: String::new() };
     let input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let tools =
         [ToolDef { name: "get_weather".to_owned(), description: "The weather.".to_owned(), input_schema }.into()];
-    let origin = origin(vendor, config);
+    let origin = origin(wire.vendor(), config);
     let model = ModelChoice::from_model(origin.clone(), Some(100));
     let request = ChatRequest {
         system: &system,
@@ -132,7 +157,7 @@ async fn ask(vendor: Vendor, config: &llm::LlmConfig, messages: &[Message]) -> (
     };
     let mut fold = TurnFold::new(Arc::new(origin), CallIds::default());
     let mut failure = None;
-    match connect(vendor, config).stream_chat(request).await {
+    match connect(wire.vendor(), config).stream_chat(request).await {
         Ok(mut stream) => {
             while let Some(item) = stream.events.next().await {
                 match item {
@@ -146,8 +171,8 @@ async fn ask(vendor: Vendor, config: &llm::LlmConfig, messages: &[Message]) -> (
     (fold.finish(), failure)
 }
 
-async fn play(config: &llm::LlmConfig, vendor: Vendor, script: &str) -> (Turn, Option<ProviderError>) {
-    ask(vendor, config, &[Message::User(UserMessage::new(format!("play {script} please")))]).await
+async fn play(config: &llm::LlmConfig, wire: Served, script: &str) -> (Turn, Option<ProviderError>) {
+    ask(wire, config, &[Message::User(UserMessage::new(format!("play {script} please")))]).await
 }
 
 /// What a turn came to, in lines.
@@ -168,26 +193,24 @@ fn lines(turn: &Turn) -> Vec<String> {
 #[tokio::test]
 async fn a_gateway_s_answers_are_understood_over_each_of_its_wires() {
     let Some(url) = peer().await else { return };
-    let rows: [(&str, &[&str], &[Vendor]); 6] = [
+    let rows: [(&str, &[&str], &[Served]); 6] = [
         ("text", &["text Grüße aus der Werkstatt — 世界."], &WIRES),
         ("slow", &["text one two three"], &WIRES),
-        ("thinking", &["thinking First I think, then I speak.", "text Spoken."], &[Vendor::OpenAi, Vendor::Claude]),
+        ("thinking", &["thinking First I think, then I speak.", "text Spoken."], &FAITHFUL),
         // Its translation to Gemini's wire drops thoughts and ids.
-        ("thinking", &["text Spoken."], &[Vendor::Gemini]),
-        (
-            "tool",
-            &["text Let me look.", r#"call call_one get_weather {"city":"Paris"}"#],
-            &[Vendor::OpenAi, Vendor::Claude],
-        ),
-        ("tool", &["text Let me look.", r#"call - get_weather {"city":"Paris"}"#], &[Vendor::Gemini]),
+        ("thinking", &["text Spoken."], &[Gemini]),
+        ("tool", &["text Let me look.", r#"call call_one get_weather {"city":"Paris"}"#], &FAITHFUL),
+        ("tool", &["text Let me look.", r#"call - get_weather {"city":"Paris"}"#], &[Gemini]),
     ];
     for (script, expected, wires) in rows {
-        for &vendor in wires {
-            let (turn, failure) = play(&config(url, vendor, model(vendor), KEY), vendor, script).await;
-            assert!(failure.is_none(), "{script} over {vendor:?}: {}", report(&failure.unwrap()));
-            assert_eq!(lines(&turn), expected, "{script} over {vendor:?}");
-            assert_eq!(turn.reason, Some(FinishReason::Stop), "{script} over {vendor:?}");
-            assert!(turn.usage.is_some(), "{script} over {vendor:?}");
+        for &wire in wires {
+            let (turn, failure) = play(&config(url, wire, wire.model(), KEY), wire, script).await;
+            assert!(failure.is_none(), "{script} over {wire:?}: {}", report(&failure.unwrap()));
+            assert_eq!(lines(&turn), expected, "{script} over {wire:?}");
+            assert_eq!(turn.reason, Some(FinishReason::Stop), "{script} over {wire:?}");
+            // Its translation to Gemini's wire drops the tokens too.
+            let told = turn.usage.map(|usage| usage.input_tokens > 0 && usage.output_tokens > 0);
+            assert_eq!(told, Some(wire != Gemini), "{script} over {wire:?}");
         }
     }
 }
@@ -195,11 +218,13 @@ async fn a_gateway_s_answers_are_understood_over_each_of_its_wires() {
 #[tokio::test]
 async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
     let Some(url) = peer().await else { return };
-    for vendor in WIRES {
-        let config = config(url, vendor, model(vendor), KEY);
-        let question = Message::User(UserMessage::new("play parallel please"));
-        let (turn, failure) = ask(vendor, &config, std::slice::from_ref(&question)).await;
-        assert!(failure.is_none(), "{vendor:?}: {failure:?}");
+    // What it has thought goes back to it, as far as the wire has a place for that.
+    let asked = WIRES.into_iter().flat_map(|wire| [(wire, "parallel"), (wire, "thinking-calls")]);
+    for (wire, script) in asked {
+        let config = config(url, wire, wire.model(), KEY);
+        let question = Message::User(UserMessage::new(format!("play {script} please")));
+        let (turn, failure) = ask(wire, &config, std::slice::from_ref(&question)).await;
+        assert!(failure.is_none(), "{script} over {wire:?}: {failure:?}");
         let result = |nth: usize, call: &ToolCall| ToolResult {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -208,20 +233,16 @@ async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
             files: Vec::new(),
         };
         let results: Vec<_> = turn.message.calls().enumerate().map(|(nth, call)| result(nth, call)).collect();
-        assert_eq!(results.len(), 2, "{vendor:?}");
+        assert_eq!(results.len(), 2, "{script} over {wire:?}");
         let messages = [question, Message::Assistant(turn.message), Message::ToolResults(results)];
-        let (turn, failure) = ask(vendor, &config, &messages).await;
-        assert!(failure.is_none(), "{vendor:?}: {failure:?}");
-        let expected = match vendor {
+        let (turn, failure) = ask(wire, &config, &messages).await;
+        assert!(failure.is_none(), "{script} over {wire:?}: {}", report(&failure.unwrap()));
+        let expected = match wire {
             // Its translation makes ids of names, and keeps the order.
-            Vendor::Gemini => {
-                r#"[call_get_weather: {"output": "0 degrees"}][call_get_weather: {"output": "1 degrees"}]"#
-            }
-            Vendor::Claude | Vendor::OpenAi | Vendor::Ollama | Vendor::Bedrock | Vendor::Vertex => {
-                "[call_one: 0 degrees][call_two: 1 degrees]"
-            }
+            Gemini => r#"[call_get_weather: {"output": "0 degrees"}][call_get_weather: {"output": "1 degrees"}]"#,
+            ChatCompletions | Responses | Messages => "[call_one: 0 degrees][call_two: 1 degrees]",
         };
-        assert_eq!(turn.message.text(), expected, "{vendor:?}");
+        assert_eq!(turn.message.text(), expected, "{script} over {wire:?}");
     }
 }
 
@@ -229,8 +250,8 @@ async fn results_of_parallel_calls_reach_the_model_behind_a_gateway() {
 async fn a_gateway_s_refusals_and_failures_are_named() {
     let Some(url) = peer().await else { return };
     let unavailable = ProviderErrorKind::Unavailable { retry_after: None };
-    for vendor in WIRES {
-        let (model, no_model) = (model(vendor), "unknown");
+    for wire in WIRES {
+        let (model, no_model) = (wire.model(), "unknown");
         let rows = [
             ("wrong key", "text", model, "sk-wrong", ProviderErrorKind::Unauthorized, "", "Authentication Error"),
             // The proxy says 400, and which model only in words.
@@ -239,11 +260,11 @@ async fn a_gateway_s_refusals_and_failures_are_named() {
             ("later", "fails-later", model, KEY, unavailable, "Half a sentence, and", "after its first words"),
         ];
         for (why, script, model, key, kind, text, words) in rows {
-            let (turn, failure) = play(&config(url, vendor, model, key), vendor, script).await;
-            let failure = failure.unwrap_or_else(|| panic!("no error: {why} over {vendor:?}"));
-            assert_eq!((failure.kind, &*turn.message.text()), (kind, text), "{why} over {vendor:?}");
-            assert!(report(&failure).contains(words), "{why} over {vendor:?}: {}", report(&failure));
-            assert_eq!(turn.reason, None, "{why} over {vendor:?}");
+            let (turn, failure) = play(&config(url, wire, model, key), wire, script).await;
+            let failure = failure.unwrap_or_else(|| panic!("no error: {why} over {wire:?}"));
+            assert_eq!((failure.kind, &*turn.message.text()), (kind, text), "{why} over {wire:?}");
+            assert!(report(&failure).contains(words), "{why} over {wire:?}: {}", report(&failure));
+            assert_eq!(turn.reason, None, "{why} over {wire:?}");
         }
     }
 }
@@ -252,23 +273,27 @@ async fn a_gateway_s_refusals_and_failures_are_named() {
 async fn the_product_answers_through_a_gateway() {
     let Some(url) = peer().await else { return };
     let base_url = format!("{url}/v1");
-    let app = TestApp::start(&[
-        ("LLM__PROVIDER", "openai"),
-        ("LLM__OPENAI__BASE_URL", &base_url),
-        ("LLM__OPENAI__MODEL", "scripted"),
-        ("LLM__OPENAI__API_KEY", KEY),
-        ("LLM__RETRY__ATTEMPTS", "1"),
-    ])
-    .await;
-    let rows = [
-        ("text", "Grüße aus der Werkstatt — 世界.", "message_complete"),
-        ("slow", "one two three", "message_complete"),
-        ("fails-later", "Half a sentence, and", "error"),
-        ("fails-first", "", "error"),
-    ];
-    for (script, text, end) in rows {
-        let frames = app.chat(&json!({"message": format!("play {script} please"), "context_type": "workflow"})).await;
-        assert_eq!(frames::text(&frames), text, "{script}");
-        assert_eq!(frames::names(&frames).last(), Some(&end), "{script}: {frames:#?}");
+    for wire in ["chat", "responses"] {
+        let app = TestApp::start(&[
+            ("LLM__PROVIDER", "openai"),
+            ("LLM__OPENAI__BASE_URL", &base_url),
+            ("LLM__OPENAI__MODEL", "scripted"),
+            ("LLM__OPENAI__API_KEY", KEY),
+            ("LLM__OPENAI__WIRE", wire),
+            ("LLM__RETRY__ATTEMPTS", "1"),
+        ])
+        .await;
+        let rows = [
+            ("text", "Grüße aus der Werkstatt — 世界.", "message_complete"),
+            ("slow", "one two three", "message_complete"),
+            ("fails-later", "Half a sentence, and", "error"),
+            ("fails-first", "", "error"),
+        ];
+        for (script, text, end) in rows {
+            let asked = json!({"message": format!("play {script} please"), "context_type": "workflow"});
+            let frames = app.chat(&asked).await;
+            assert_eq!(frames::text(&frames), text, "{script} over {wire}");
+            assert_eq!(frames::names(&frames).last(), Some(&end), "{script} over {wire}: {frames:#?}");
+        }
     }
 }

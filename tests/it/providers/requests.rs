@@ -17,9 +17,10 @@ use switchboard::llm::{self, Vendor, recorded};
 
 use super::forms;
 use super::models::{
-    AZURE_RESPONSES, BEDROCK, BLIND_OPENAI, CLAUDE, FULL_OPENAI, FULL_VERTEX_CLAUDE, GEMINI, LEAST_OPENAI,
+    AZURE_RESPONSES, BEDROCK, BLIND_BEDROCK, BLIND_CLAUDE, BLIND_GEMINI, BLIND_OPENAI, BLIND_RESPONSES,
+    BLIND_VERTEX_CLAUDE, BLIND_VERTEX_GEMINI, CLAUDE, FULL_OPENAI, FULL_VERTEX_CLAUDE, GEMINI, LEAST_OPENAI,
     LEAST_RESPONSES, Model, OLDER_CLAUDE, OLDER_GEMINI, OLDEST_CLAUDE, OLLAMA, OPENAI, OTHER_OPENAI, RESPONSES,
-    VERTEX_CLAUDE, VERTEX_GEMINI,
+    SEEING_OLLAMA, VERTEX_CLAUDE, VERTEX_GEMINI,
 };
 use super::scenarios::{self, Asked, Scenario};
 use super::{config, fixture, origin, set};
@@ -30,7 +31,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/reques
 type Case = (&'static str, Model, fn(&Asked) -> Scenario);
 
 /// Every golden file, with the request it is.
-const CASES: [Case; 106] = [
+const CASES: [Case; 113] = [
     ("bedrock/text", BEDROCK, scenarios::first_words),
     ("bedrock/tools", BEDROCK, scenarios::one_call),
     ("bedrock/parallel-tools", BEDROCK, scenarios::parallel_calls),
@@ -137,6 +138,13 @@ const CASES: [Case; 106] = [
     ("vertex/claude-thinking-with-tools", VERTEX_CLAUDE, scenarios::thinking),
     ("vertex/claude-files", VERTEX_CLAUDE, scenarios::files),
     ("vertex/claude-form", FULL_VERTEX_CLAUDE, forms::schema),
+    ("bedrock/files-of-a-model-that-cannot-see", BLIND_BEDROCK, scenarios::files),
+    ("claude/files-of-a-model-that-cannot-see", BLIND_CLAUDE, scenarios::files),
+    ("gemini/files-of-a-model-that-cannot-see", BLIND_GEMINI, scenarios::files),
+    ("ollama/files", SEEING_OLLAMA, scenarios::files),
+    ("responses/files-of-a-model-that-cannot-see", BLIND_RESPONSES, scenarios::files),
+    ("vertex/claude-files-of-a-model-that-cannot-see", BLIND_VERTEX_CLAUDE, scenarios::files),
+    ("vertex/gemini-files-of-a-model-that-cannot-see", BLIND_VERTEX_GEMINI, scenarios::files),
 ];
 
 /// Whose words the model of `vendor` speaks.
@@ -394,6 +402,10 @@ async fn requests_go_to_the_vendors_addresses_with_the_key_in_a_header() {
         assert_eq!(common, [Some(accept), Some("identity"), json]);
         for (header, value) in headers {
             assert_eq!(request.header(header), value, "{method_and_path}: {header}");
+        }
+        let elsewhere = format!("{} {}", request.path, String::from_utf8_lossy(&request.body));
+        for key in ["b-12345678", "sk-1", "g-1", "ya29.token"] {
+            assert!(!elsewhere.contains(key), "{method_and_path}: a key is in a header alone");
         }
     }
 }

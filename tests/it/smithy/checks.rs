@@ -1,8 +1,7 @@
 //! Which tests hold which of the contract's checks, S01 to S84: each test was read beside its check. One that is renamed or
 //! removed makes this test fail, and so does a check without any.
 
-use std::fs;
-use std::path::Path;
+use crate::support::checks::all_are_held;
 
 /// Tests by file and name, each behind the checks that it holds, in the order of the first: those of `it/` at the boundary, those
 /// of `src/` beside what they test.
@@ -44,6 +43,7 @@ S32 src/workspace/checkpoints/tests/restored.rs::everything_comes_back_byte_for_
 S32 src/workspace/checkpoints/tests/seen.rs::an_edit_of_the_same_size_whose_time_is_set_back_is_found
 S32 S39 it/workspace/changes.rs::what_a_command_did_counts_at_once_and_is_taken_back
 S33 S44 it/workspace/changes.rs::the_users_repository_is_never_touched
+S33 S36 it/smithy/rounds.rs::what_git_tracks_comes_back_whatever_is_ignored_and_git_stays_byte_for_byte
 S33 src/workspace/checkpoints/tests/git.rs::the_repository_of_the_user_is_not_touched
 S33 src/workspace/checkpoints/tests/restored.rs::a_restore_leaves_alone_what_it_does_not_know
 S34 it/workspace/changes.rs::what_was_there_before_a_restore_is_kept_and_comes_back
@@ -57,14 +57,18 @@ S37 it/workspace/changes.rs::what_is_no_checkpoint_of_this_conversation_is_refus
 S37 it/workspace/changes.rs::nothing_is_taken_back_while_an_answer_is_given
 S38 S41 S42 it/workspace/changes.rs::changes_are_shown_approved_and_taken_back
 S38 src/workspace/checkpoints/tests/diffs.rs::all_kinds_of_changes_are_told
+S40 it/smithy/rounds.rs::differences_are_applied_by_patch
 S40 src/workspace/checkpoints/tests/diffs.rs::random_edits_are_applied_by_patch
 S40 src/workspace/checkpoints/tests/diffs.rs::edges_of_files_are_applied_by_patch
 S40 src/workspace/checkpoints/tests/diffs.rs::headers_with_odd_names_are_understood
+S43 it/smithy/rounds.rs::three_rounds_of_approval_and_reset_are_right_and_every_checkpoint_comes_back
 S43 src/workspace/checkpoints/tests/history.rs::three_rounds_of_work_approval_and_reset_keep_every_id
 S44 src/workspace/checkpoints/tests/odd.rs::an_empty_folder_has_the_empty_tree
+S45 it/smithy/rounds.rs::a_project_of_five_thousand_files_is_looked_at_for_each_question
 S46 it/workspace/files.rs::the_coding_profile_is_offered_with_its_tools_where_there_is_a_workspace
 S47 src/workspace/files/tests/reading.rs::text_is_read_as_it_is
 S47 src/workspace/files/tests/reading.rs::of_a_large_file_one_megabyte_is_read_and_no_character_is_torn
+S48 S49 S50 it/smithy/rounds.rs::files_are_changed_whole_in_each_format_and_nothing_is_left_beside_them
 S48 src/workspace/files/tests/writing.rs::a_file_is_replaced_whole_and_keeps_its_permissions
 S48 src/workspace/files/tests/writing.rs::on_a_full_disk_neither_a_temporary_file_nor_a_new_folder_is_left
 S49 src/workspace/files/replace/tests.rs::all_marks_are_understood
@@ -76,6 +80,7 @@ S51 it/workspace/files.rs::each_change_is_told_with_its_diff_behind_its_own_resu
 S52 src/workspace/files/tests/folders.rs::a_folder_is_listed_by_name_with_its_folders_and_links
 S52 S53 it/workspace/files.rs::files_are_read_listed_and_searched
 S53 src/workspace/files/search/tests.rs::an_expression_matches_line_by_line
+S54 it/smithy/walls.rs::an_expression_that_explodes_ends_and_hits_are_bounded
 S54 src/workspace/files/search/tests.rs::an_exploding_expression_ends_in_time
 S54 src/workspace/files/search/tests.rs::hits_are_bounded_by_number_and_size_and_are_the_first_ones
 S54 src/workspace/files/search/tests.rs::files_are_searched_but_not_hidden_binary_and_installed_ones
@@ -89,15 +94,18 @@ S58 it/workspace/sandbox/escapes.rs::files_outside_are_out_of_reach
 S58 it/workspace/sandbox/escapes.rs::what_is_protected_stays_as_it_is
 S58 it/workspace/sandbox/escapes.rs::the_machine_is_out_of_reach
 S59 it/workspace/commands.rs::what_is_asked_for_and_not_there_is_refused_and_other_tools_work
+S60 it/smithy/walls.rs::no_tool_reads_or_changes_anything_outside_of_the_folder
 S60 src/workspace/files/tests/paths.rs::nothing_outside_of_the_root_is_named_by_any_tool
 S60 src/workspace/files/tests/links.rs::a_link_that_leads_outside_is_followed_by_no_tool
 S60 it/workspace/races.rs::no_tool_gets_out_while_another_process_exchanges_folders_for_links
 S61 src/workspace/files/tests/paths.rs::the_state_folder_is_protected_from_every_tool_in_any_letter_case
 S61 src/workspace/files/tests/paths.rs::no_tool_writes_below_a_git_folder_but_reading_there_works
+S62 it/smithy/walls.rs::pages_of_all_kinds_are_read_where_their_host_is_allowed
 S62 src/toolsets/web/tests/pages.rs::a_page_is_told_as_the_protocol_has_it
 S62 src/toolsets/web/tests/pages.rs::bodies_are_read_by_their_types
 S62 src/toolsets/web/tests/pages.rs::redirects_are_followed_five_times
 S62 src/toolsets/web/tests/pages.rs::the_time_counts_from_the_first_request_to_the_last_byte
+S63 it/smithy/walls.rs::no_spelling_of_a_private_address_is_connected_to
 S63 src/toolsets/web/tests/walls.rs::nobody_is_connected_to_at_a_refused_address
 S63 src/toolsets/web/tests/walls.rs::a_redirect_is_vetted_like_an_address
 S64 it/tools/web.rs::a_search_is_offered_with_an_engine_and_asks_it_alone
@@ -126,8 +134,7 @@ S81 it/smithy/local.rs::what_is_no_project_ends_with_two
 ";
 
 /// Checks that no test of the suite holds, and where they are seen to.
-const ELSEWHERE: [(&str, &str); 4] = [
-    ("S45", "speed: `cargo bench -- workspace`; no test asserts a time"),
+const ELSEWHERE: [(&str, &str); 3] = [
     (
         "S82",
         "the extension's own code is not in this repository: reader.rs has its way of reading, and it was run by hand",
@@ -138,23 +145,5 @@ const ELSEWHERE: [(&str, &str); 4] = [
 
 #[test]
 fn each_check_has_its_tests() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut gone, mut checks) = (Vec::new(), ELSEWHERE.map(|(check, _)| check).to_vec());
-    for line in TESTED.lines().filter(|line| !line.is_empty()) {
-        let (held, (file, name)) =
-            line.rsplit_once(' ').and_then(|(held, test)| Some((held, test.split_once("::")?))).unwrap();
-        checks.extend(held.split(' '));
-        let path = if file.starts_with("it/") { root.join("tests").join(file) } else { root.join(file) };
-        let source = fs::read_to_string(&path).unwrap_or_default();
-        let begin = format!("fn {name}(");
-        let mut found = source.match_indices(&begin);
-        if !found.any(|(at, _)| source[..at].trim_end_matches("async ").trim_end().ends_with(']')) {
-            gone.push(line);
-        }
-    }
-    assert!(gone.is_empty(), "these are no tests:\n{}", gone.join("\n"));
-    checks.sort_unstable();
-    checks.dedup();
-    let all: Vec<String> = (1..=84).map(|number| format!("S{number:02}")).collect();
-    assert_eq!(checks, all);
+    all_are_held(TESTED, &ELSEWHERE, 'S', 84);
 }

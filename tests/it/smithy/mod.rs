@@ -6,7 +6,9 @@ mod config;
 mod dialog;
 mod local;
 mod reader;
+mod rounds;
 mod summaries;
+mod walls;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,13 +1,11 @@
 //! The stores' contract and its stories. An implementation passes with one line: `contract!(open_new_database)`.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sqlx::migrate::Migrator;
 use switchboard::agent::ports::clock::Clock;
 use switchboard::agent::ports::places::Changes;
 use switchboard::agent::ports::previews::NewPreview;
@@ -57,19 +55,6 @@ impl Clock for ManualClock {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }
-}
-
-/// The schema of that version, of the migrations in `folder`.
-pub async fn schema_of(version: u32, folder: &str) -> Migrator {
-    let alone = tempfile::tempdir().unwrap();
-    for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap() {
-        let file = file.unwrap();
-        let name = file.file_name().into_string().unwrap();
-        if name.split_once('_').unwrap().0.parse::<u32>().unwrap() <= version {
-            std::fs::copy(file.path(), alone.path().join(name)).unwrap();
-        }
-    }
-    Migrator::new(alone.path()).await.unwrap()
 }
 
 /// Makes a test of every story of the contract; `$database` is a function that gives a new, empty
@@ -131,6 +116,10 @@ macro_rules! contract {
             of_many_requests_at_once_with_one_key_or_intent_one_is_kept
             what_is_due_is_taken_once_and_ended_by_its_holder
             what_was_over_long_ago_is_removed
+        );
+        crate::store::contract::contract!(@ $database, users:
+            of_a_user_who_is_deleted_nothing_is_left
+            all_conversations_of_a_user_are_found
         );
         crate::store::contract::contract!(@ $database, plans:
             a_plan_reads_back_as_it_was_kept

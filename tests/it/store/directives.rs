@@ -20,7 +20,7 @@ use switchboard::store::Store;
 
 use super::contract::{Database, ManualClock};
 
-fn caller(path: &str, roles: &[&str]) -> Caller {
+pub fn caller(path: &str, roles: &[&str]) -> Caller {
     let (tenant, user) = path.split_once('/').unwrap();
     Caller {
         owner: Owner { tenant: tenant.to_owned(), user: user.to_owned() },
@@ -32,7 +32,7 @@ fn caller(path: &str, roles: &[&str]) -> Caller {
     }
 }
 
-fn rule(consent: Consent) -> CommandRule {
+pub fn rule(consent: Consent) -> CommandRule {
     CommandRule {
         name: FactName::parse("ticket.close").unwrap(),
         tool: "close".to_owned(),
@@ -47,13 +47,13 @@ fn rule(consent: Consent) -> CommandRule {
 
 /// What may be asked for in one way or another.
 #[derive(Default, Clone, Copy)]
-struct Ask<'a> {
-    key: Option<&'a str>,
-    intent: Option<&'a str>,
-    note: &'a str,
+pub struct Ask<'a> {
+    pub key: Option<&'a str>,
+    pub intent: Option<&'a str>,
+    pub note: &'a str,
 }
 
-async fn ask(
+pub async fn ask(
     store: &dyn Store,
     caller: &Caller,
     rule: &CommandRule,
@@ -83,11 +83,11 @@ fn names() -> [String; 1] {
     ["ticket.close".to_owned()]
 }
 
-async fn claim(store: &dyn Store, process: &str, what: Due, most: u32) -> Vec<Claimed> {
+pub async fn claim(store: &dyn Store, process: &str, what: Due, most: u32) -> Vec<Claimed> {
     store.claim_directives(Claiming { process, lease_ms: 60_000, most, what, names: &names() }).await.unwrap()
 }
 
-async fn settle(store: &dyn Store, fence: Fence, settlement: &Settlement) -> Option<Directive> {
+pub async fn settle(store: &dyn Store, fence: Fence, settlement: &Settlement) -> Option<Directive> {
     store.settle_attempts(&[(fence, settlement)]).await.unwrap().pop()
 }
 
@@ -95,7 +95,7 @@ async fn read(store: &dyn Store, caller: &Caller, id: DirectiveId) -> Directive 
     store.directive(caller, id, true).await.unwrap().unwrap()
 }
 
-async fn told(store: &dyn Store, caller: &Caller) -> Vec<String> {
+pub async fn told(store: &dyn Store, caller: &Caller) -> Vec<String> {
     let filter = SignalFilter { of_tenant: true, ascending: true, limit: 500, ..SignalFilter::default() };
     let page = store.signals(caller, &filter).await.unwrap();
     let seqs: Vec<i64> = page.items.iter().map(|signal| signal.seq).collect();
@@ -103,7 +103,7 @@ async fn told(store: &dyn Store, caller: &Caller) -> Vec<String> {
     page.items.into_iter().map(|signal| signal.fact.name).collect()
 }
 
-fn done() -> Settlement {
+pub fn done() -> Settlement {
     let signal = SignalFact {
         name: "ticket.closed".to_owned(),
         payload: serde_json::Map::new(),

@@ -85,7 +85,7 @@ pub async fn a_run_that_is_there_already_is_found_without_room(database: &impl D
     assert!(matches!(waiting, Err(BeginError::TooMany(Whose::User))), "{waiting:?}");
 }
 
-fn spent(at_ms: i64, model: &str, tokens: u64, nano_usd: Option<u64>) -> Spent {
+pub fn spent(at_ms: i64, model: &str, tokens: u64, nano_usd: Option<u64>) -> Spent {
     let (provider, model) = model.split_once(':').unwrap();
     let origin = Arc::new(ModelOrigin { provider: provider.to_owned(), model: model.to_owned() });
     let usage = Usage { input_tokens: tokens, output_tokens: 2 * tokens, cached_input_tokens: 1, reasoning_tokens: 7 };

@@ -24,5 +24,23 @@ mod state;
 mod summaries;
 mod together;
 mod trail;
+mod users;
 mod views;
 mod waiting;
+
+use std::path::Path;
+
+use sqlx::migrate::Migrator;
+
+/// The schema of that version, of the migrations in `folder`.
+pub async fn schema_of(version: u32, folder: &str) -> Migrator {
+    let alone = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap() {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        if name.split_once('_').unwrap().0.parse::<u32>().unwrap() <= version {
+            std::fs::copy(file.path(), alone.path().join(name)).unwrap();
+        }
+    }
+    Migrator::new(alone.path()).await.unwrap()
+}

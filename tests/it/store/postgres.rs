@@ -18,7 +18,7 @@ use switchboard::store::{OpenError, Store, StoreConfig, open};
 use tokio::sync::Barrier;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
 };
 use super::explained::{Explains, refused_by_postgres};
 use super::{conversations, drafts, leases, previews, trail, waiting};
@@ -139,7 +139,7 @@ async fn whom_the_server_does_not_let_in_is_told_so_without_the_password() {
 #[tokio::test]
 async fn what_version_1_kept_is_kept() {
     let Some(database) = new_database().await else { return };
-    let first = schema_of(1, "src/store/postgres/migrations").await;
+    let first = super::schema_of(1, "src/store/postgres/migrations").await;
     first.run(&mut database.beside().await).await.unwrap();
     trail::what_version_1_kept_is_kept(&database).await;
 }
@@ -147,7 +147,7 @@ async fn what_version_1_kept_is_kept() {
 #[tokio::test]
 async fn what_was_told_in_words_has_a_fate_of_its_own() {
     let Some(database) = new_database().await else { return };
-    let earlier = schema_of(5, "src/store/postgres/migrations").await;
+    let earlier = super::schema_of(5, "src/store/postgres/migrations").await;
     earlier.run(&mut database.beside().await).await.unwrap();
     trail::what_was_told_in_words_has_a_fate_of_its_own(&database).await;
 }
@@ -155,7 +155,7 @@ async fn what_was_told_in_words_has_a_fate_of_its_own() {
 #[tokio::test]
 async fn who_wrote_what_stands_in_the_users_place_is_classified() {
     let Some(database) = new_database().await else { return };
-    let earlier = schema_of(5, "src/store/postgres/migrations").await;
+    let earlier = super::schema_of(5, "src/store/postgres/migrations").await;
     earlier.run(&mut database.beside().await).await.unwrap();
     trail::who_wrote_what_stands_in_the_users_place_is_classified(&database).await;
 }

@@ -19,7 +19,7 @@ use switchboard::chat::payload::{Payload, PayloadSource};
 use switchboard::store::{RowSecurity, Store, StoreConfig, open};
 use url::Url;
 
-use super::contract::{Database, ManualClock, Room, answer, complete, contract, said, schema_of};
+use super::contract::{Database, ManualClock, Room, answer, complete, contract, said};
 use super::explained::Explains;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 
@@ -231,7 +231,7 @@ async fn a_table_that_a_newer_schema_adds_is_held_to_it_too() {
     let Some(shared) = TestPostgres::shared() else { return };
     for (holds, unguarded) in [(true, "0"), (false, "1")] {
         let database = shared.new_database().await;
-        let earlier = schema_of(6, "src/store/postgres/migrations").await;
+        let earlier = super::schema_of(6, "src/store/postgres/migrations").await;
         earlier.run(&mut database.beside().await).await.unwrap();
         database.execute(&format!("SELECT switchboard_row_security({holds})")).await;
         let config = StoreConfig { url: database.url.clone(), ..StoreConfig::default() };

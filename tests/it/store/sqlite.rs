@@ -20,10 +20,11 @@ use switchboard::store::{OpenError, RowSecurity, Store, StoreConfig, open};
 use tempfile::TempDir;
 
 use super::contract::{
-    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, schema_of, user,
+    Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
 };
 use super::explained::{Explains, refused_by_sqlite};
 use super::trail;
+use super::users::OF_USERS;
 
 mod file {
     super::contract!(crate::store::sqlite::SqliteFile::new_database);
@@ -125,6 +126,15 @@ async fn a_url_that_names_no_database_is_refused_without_repeating_it() {
         let error = open_url(url).await.err().unwrap();
         assert_eq!(error.to_string(), expected, "{url}");
     }
+}
+
+#[tokio::test]
+async fn every_table_that_names_users_is_looked_through_when_one_is_deleted() {
+    let database = SqliteFile::new();
+    database.sqlite().await.close().await;
+    let naming = "SELECT t.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c ON c.name = 'user_id'
+        WHERE t.type = 'table' ORDER BY t.name";
+    assert_eq!(database.ask(naming).await, OF_USERS);
 }
 
 #[tokio::test]
@@ -260,7 +270,7 @@ async fn what_version_1_kept_is_kept() {
     let database = SqliteFile::new();
     std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
     std::fs::write(&database.path, "").unwrap();
-    let first = schema_of(1, "src/store/sqlite/migrations").await;
+    let first = super::schema_of(1, "src/store/sqlite/migrations").await;
     first.run(&mut database.beside().await).await.unwrap();
     trail::what_version_1_kept_is_kept(&database).await;
 }
@@ -270,7 +280,7 @@ async fn of_version_5() -> SqliteFile {
     let database = SqliteFile::new();
     std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
     std::fs::write(&database.path, "").unwrap();
-    let earlier = schema_of(5, "src/store/sqlite/migrations").await;
+    let earlier = super::schema_of(5, "src/store/sqlite/migrations").await;
     earlier.run(&mut database.beside().await).await.unwrap();
     database
 }

@@ -83,6 +83,7 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
         role,
         text: text.into(),
         files: Vec::new(),
+        notices: Vec::new(),
         calls,
         created_at_ms: NOW + after_ms,
     };

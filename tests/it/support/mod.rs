@@ -2,6 +2,8 @@
 
 pub mod app;
 pub mod backend;
+pub mod checks;
+pub mod conformance;
 pub mod converse;
 pub mod environment;
 pub mod faultproxy;

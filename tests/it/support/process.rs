@@ -173,9 +173,22 @@ impl Serving {
 
     /// How much memory it holds.
     pub fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    fn status_kib(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// How much more memory it holds at most while `doing`, than before.
+    pub async fn grows_by(&self, doing: impl Future<Output = ()>) -> u64 {
+        let before = self.resident_kib();
+        // From now on the kernel notes the peak anew.
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+        doing.await;
+        self.status_kib("VmHWM:").saturating_sub(before)
     }
 
     /// How many files and sockets it has open.

@@ -179,6 +179,7 @@ pub fn rows() -> Vec<Row> {
             ..row("GET /v1/agent/usage", Own("of the caller's tenant, for a role"), nothing)
         },
         row("GET /v1/agent/audit", Own("of the caller's tenant, for a role"), nothing),
+        row("DELETE /v1/agent/users/{user_id}", Own("of the caller's tenant, for a role"), nothing),
         row("GET /v1/agent/approvals", Own("a list"), nothing),
         row("GET /v1/agent/approvals/{approval_id}", AsUnknown, nothing),
         row("POST /v1/agent/approvals/{approval_id}", AsUnknown, |_| Some(json!({"decision": "approve"}))),

@@ -244,3 +244,41 @@ fn the_command_prints_tools_or_says_what_is_wrong() {
         assert_eq!((ended.code, ended.stderr.as_str()), (code, stderr), "{args:?}");
     }
 }
+
+/// A document of YAML takes memory as its bytes allow, whatever it is made of: the mistake names the file.
+#[test]
+fn yaml_that_would_take_too_much_is_a_mistake_of_its_file() {
+    let row = |row: &str, bytes: usize| format!("openapi: 3.0.4\nx:\n{}", row.repeat(bytes / row.len()));
+    let bomb = (0..30).fold("openapi: 3.0.4\nl0: &l0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, n| {
+        text + &format!("l{}: &l{} [{}]\n", n + 1, n + 1, vec![format!("*l{n}"); 9].join(", "))
+    });
+    let too_many = "it has too many values: they would take more than";
+    let rows = [
+        (bomb, Some(too_many), "aliases that blow up"),
+        (row("- {}\n", 2 << 20), Some(too_many), "many small values"),
+        (row("- {}\n", 64 << 10) + ODD.trim_start().trim_start_matches("openapi: 3.1.0\n"), None, "few of them"),
+    ];
+    for (text, mistake, reason) in rows {
+        let folder = Folder::new();
+        folder.write("config/openapi/odd.toml", "document = \"odd.yaml\"\noperations = [\"things/replace\"]\n");
+        folder.write("config/openapi/odd.yaml", &text);
+        folder.write("odd.yaml", &text);
+        let (checked, printed) = (folder.run(&["check-config"], &[]), folder.run(&["import-openapi", "odd.yaml"], &[]));
+        match mistake {
+            Some(mistake) => {
+                assert_eq!((checked.code, printed.code), (2, 2), "{reason}: {}{}", checked.stderr, printed.stderr);
+                let place = "openapi/odd.toml:1: document openapi/odd.yaml cannot be read: ";
+                assert!(checked.stderr.contains(&format!("{place}{mistake}")), "{reason}: {}", checked.stderr);
+                assert!(
+                    printed.stderr.contains(&format!("odd.yaml: the document cannot be read: {mistake}")),
+                    "{reason}: {}",
+                    printed.stderr
+                );
+            }
+            None => {
+                assert_eq!((checked.code, printed.code), (0, 0), "{reason}: {}{}", checked.stderr, printed.stderr);
+                assert!(printed.stdout.contains("name = \"things_replace\""), "{reason}: {}", printed.stdout);
+            }
+        }
+    }
+}

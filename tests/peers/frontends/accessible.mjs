@@ -5,7 +5,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { violations } from "./page/axe.mjs";
 import { tell } from "./page/browser.mjs";
-import { visit } from "./page/user.mjs";
+import { DIAGRAM } from "./page/samples.mjs";
+import { readAs, visit } from "./page/user.mjs";
 
 const [size, folder] = process.argv.slice(2);
 const SIZES = {
@@ -81,6 +82,13 @@ const act = async (page, { ready, say, answered, overflows }) => {
   await page.waitForSelector(".trail li");
   await page.locator(".trail summary").nth(1).click();
   await check("trail");
+  await page.evaluate(() => history.go(-1));
+  await page.waitForSelector("sb-answer");
+  await readAs(page, DIAGRAM);
+  await page.click("[data-act=draw]");
+  await page.waitForSelector(".sb-diagram img");
+  await page.locator(".sb-diagram").scrollIntoViewIfNeeded();
+  await check("diagram");
   await page.evaluate(() => { location.hash = "#/waiting"; });
   await page.waitForSelector(".waiting-list");
   await check("waiting");

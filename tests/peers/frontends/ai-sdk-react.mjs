@@ -1,5 +1,5 @@
-// A page with the AI SDK's React hook: it asks, shows what it hears, and its approval button is pressed. Prints what the
-// page showed.
+// A page with the AI SDK's React hook: it asks, shows what it hears, and its approval button is pressed; an answer is stopped and
+// given again, and the page is loaded anew. Prints what the page showed.
 import { JSDOM } from 'jsdom';
 
 const { window } = new JSDOM('<!doctype html><main id="page"></main>', { url: 'http://localhost/' });
@@ -18,9 +18,10 @@ const transport = new DefaultChatTransport({
   headers: { authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` },
 });
 
-function Page() {
-  const { messages, status, sendMessage, addToolApprovalResponse } = useChat({
+function Page({ kept }) {
+  const { messages, status, sendMessage, addToolApprovalResponse, stop, regenerate } = useChat({
     id: 'c',
+    messages: kept,
     transport,
     // The client appends its path to the address, behind the query.
     resume: true,
@@ -38,11 +39,15 @@ function Page() {
     { 'data-status': status },
     messages.map(message => h('article', { key: message.id, className: message.role }, message.parts.map(part))),
     h('button', { id: 'ask', onClick: () => sendMessage({ text: 'Close 7' }) }, 'Ask'),
+    h('button', { id: 'more', onClick: () => sendMessage({ text: 'Tell me much' }) }, 'More'),
+    h('button', { id: 'stop', onClick: () => stop() }, 'Stop'),
+    h('button', { id: 'again', onClick: () => regenerate() }, 'Again'),
   );
 }
 
 const page = window.document.getElementById('page');
-createRoot(page).render(h(Page));
+let root = createRoot(page);
+root.render(h(Page, { kept: [] }));
 
 async function until(find) {
   for (;;) {
@@ -58,6 +63,28 @@ const approve = await until(() => isReady() && page.querySelector('#approve'));
 const asked = page.querySelector('section').textContent;
 approve.click();
 await until(() => isReady() && page.querySelector('.assistant p'));
-const articles = [...page.querySelectorAll('article')].map(article => article.innerHTML);
-console.log(JSON.stringify({ asked, articles }));
+const shown = () => [...page.querySelectorAll('article')].map(article => article.innerHTML);
+const says = text => page.querySelector('section').textContent.includes(text);
+const articles = shown();
+
+page.querySelector('#more').click();
+await until(() => says('Half'));
+page.querySelector('#stop').click();
+await until(isReady);
+const stopped = shown().slice(articles.length);
+page.querySelector('#again').click();
+await until(() => isReady() && says('Whole.'));
+const again = shown().slice(articles.length);
+
+// Loaded anew, it has what the server has kept, and goes on there.
+root.unmount();
+const headers = { authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` };
+const kept = await (await fetch(`${process.env.SWITCHBOARD_URL}/v1/ai-sdk/chat/c?sdk=7`, { headers })).json();
+root = createRoot(page);
+root.render(h(Page, { kept: kept.messages }));
+await until(() => isReady() && says('Whole.'));
+const reloaded = shown();
+page.querySelector('#more').click();
+await until(() => isReady() && says('Still closed.'));
+console.log(JSON.stringify({ asked, articles, stopped, again, reloaded, after: shown().slice(reloaded.length) }));
 process.exit(0);

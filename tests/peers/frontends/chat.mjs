@@ -188,6 +188,35 @@ const cases = {
     return { row, titles, arguments: asked.includes("550e8400"), result: said.includes("Low Stock Alert"), after: true };
   }),
 
+  /** An answer with all that people write: what is drawn, what unfolds, where a note leads, and what a copy has. */
+  rich: () => visit({ permissions: ["clipboard-read", "clipboard-write"] }, async (page, { ready, say, answered }) => {
+    const copied = () => page.evaluate(() => navigator.clipboard.readText());
+    await ready();
+    await say("Show me");
+    await answered(1);
+    const body = page.locator(".answer-body");
+    await body.locator("pre .sb-hl-keyword").first().waitFor();
+    await body.locator("math").waitFor();
+    const drawn = await body.evaluate((element) => {
+      const texts = (selector) => [...element.querySelectorAll(selector)].map((found) => found.textContent.trim());
+      return {
+        headings: texts("h1, h2"), tasks: texts(".sb-task"), colours: texts("pre .sb-hl-keyword, pre .sb-hl-number"), formula: texts("math mi, math mn"),
+        cells: texts(".sb-scroll td"), isOpen: element.querySelector("details").open, images: element.querySelectorAll("img").length,
+      };
+    });
+    await body.locator("details > summary").click();
+    const inside = await body.locator("details strong").innerText();
+    await body.locator("[data-act=note]").click();
+    const note = await page.evaluate(() => document.activeElement.textContent);
+    await body.locator("[data-act=copy]").click();
+    await body.locator("[data-act=copy]", { hasText: "Copied" }).waitFor();
+    const code = await copied();
+    await page.click("[aria-label='Copy answer']");
+    await page.waitForFunction(() => navigator.clipboard.readText().then((text) => text.includes("Report")));
+    const html = await page.evaluate(async () => (await (await navigator.clipboard.read())[0].getType("text/html")).text());
+    return { drawn, inside, note, code, copy: await copied(), bold: html.includes("<strong>Inside</strong>"), buttons: html.includes("<button") };
+  }),
+
   /** The page in another language. */
   german: () => visit({ locale: "de-AT" }, async (page, { ready, say, answered }) => {
     await ready();
@@ -201,6 +230,32 @@ const cases = {
     await page.waitForSelector(".welcome h2");
     const tools = await page.evaluate(() => [...document.querySelectorAll("#tools button")].map(({ id }) => id));
     return { lang, placeholder, new: begin, again, gone: await page.textContent(".welcome h2"), tools };
+  }),
+
+  /** The user goes elsewhere, and before the browser has told the page of it, what is known of the run behind its end comes. */
+  leaves: () => visit({}, async (page, { ready, say, answered }) => {
+    // Listeners of a window are called in the order in which they came: this one is there before the page's.
+    await page.addInitScript(() => addEventListener("hashchange", (event) => { if (window.isHeld) event.stopImmediatePropagation(); }));
+    await page.reload();
+    await ready();
+    const read = held();
+    await page.route("**/v1/agent/runs/*", async (route) => { await read.pass(); await route.continue(); });
+    await say("First");
+    await answered(1);
+    await read.asked;
+    await page.evaluate(() => {
+      window.isHeld = true;
+      location.hash = "#/c/none";
+    });
+    read.release();
+    await page.waitForFunction(() => document.querySelector(".usage").textContent !== "");
+    const before = await page.evaluate(() => location.hash);
+    await page.evaluate(() => {
+      window.isHeld = false;
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    });
+    await page.waitForSelector(".welcome h2");
+    return { before, title: await page.textContent(".welcome h2") };
   }),
 
   /** Whatever a model writes, nothing of it runs and nothing is fetched. */
@@ -399,6 +454,47 @@ const cases = {
     return { seen, axe, waits: await page.isVisible("#waiting") };
   }),
 
+  /** A plan that waits for its user: another one is made for another objective, which is carried out; a third one is dropped. */
+  draft: () => visit({}, async (page, { ready, say, answered, thread }) => {
+    const states = () => page.locator("sb-plan .plan-head").evaluateAll((heads) => heads.map((head) => head.dataset.state));
+    const press = (label) => page.locator("sb-plan .plan-foot button:visible", { hasText: label }).last().click();
+    const said = async () => (await thread()).filter((line) => line.startsWith("? ")).at(-1).replace(/[0-9a-f-]{36}/, "ID");
+    await ready();
+    await page.selectOption("sb-composer select[aria-label=Assistant]", "mine");
+    await say("Go");
+    await answered(1);
+    const seen = [await states()];
+    await press("Edit objective");
+    await page.fill("sb-plan .plan-edit:not([hidden]) textarea", "Only the first");
+    await press("Plan anew");
+    await answered(2);
+    seen.push(await states(), await said());
+    await press("Run");
+    await answered(3);
+    seen.push(await said());
+    await press("Drop");
+    await page.waitForFunction(() => [...document.querySelectorAll("sb-plan .plan-head")].every((head) => head.dataset.state === "cancelled"));
+    await page.reload();
+    await answered(3);
+    return { seen, reloaded: await states() };
+  }),
+
+  /** A plan is stopped while a step is carried out: no step goes on, here and after a reload. */
+  halt: () => visit({}, async (page, { ready, say, answered }) => {
+    const states = () => page.locator("sb-plan .plan-head, sb-plan .plan-step").evaluateAll((parts) => parts.map((part) => part.dataset.state));
+    await ready();
+    await page.selectOption("sb-composer select[aria-label=Assistant]", "mine");
+    await say("Go");
+    await page.waitForSelector("sb-plan .plan-step[data-state=executing]");
+    const before = await states();
+    await page.keyboard.press("Escape");
+    await answered(1);
+    const after = await states();
+    await page.reload();
+    await answered(1);
+    return { before, after, reloaded: await states() };
+  }),
+
   /** The smallest screen, light and dark: all is reachable, nothing is wider. */
   narrow: () => visit({ viewport: { width: 320, height: 640 }, colorScheme: "dark" }, async (page, { ready, say, answered, overflows }) => {
     await ready();
@@ -486,7 +582,15 @@ const cases = {
     await say("Write much");
     await sees("line 30");
     const end = () => page.evaluate(() => { const box = document.querySelector(".scroller"); return box.scrollHeight - box.scrollTop - box.clientHeight < 50; });
-    const followed = await end();
+    // What is open from the start, as a plan's sub-agent is, was not unfolded by the reader.
+    await page.evaluate(async () => {
+      const details = Object.assign(document.createElement("details"), { open: true });
+      document.querySelector("sb-answer").append(details);
+      await new Promise((done) => { details.addEventListener("toggle", done); });
+      await new Promise((done) => requestAnimationFrame(done));
+      details.remove();
+    });
+    const followed = await end() && await page.locator(".jump").isHidden();
     await page.mouse.move(400, 150);
     await page.mouse.wheel(0, -250);
     await page.waitForSelector(".jump:not([hidden])");

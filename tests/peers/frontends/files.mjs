@@ -1,6 +1,7 @@
 // Files in the page, in a browser against the product: `node files.mjs CASE`. Prints what a user would see as JSON.
 
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { violations } from "./page/axe.mjs";
 import { tell } from "./page/browser.mjs";
 import { goOn, held, server, visit } from "./page/user.mjs";
@@ -115,7 +116,10 @@ const cases = {
     await page.fill("#message", "What is it?");
     await page.keyboard.press("Enter");
     await answered(1);
-    return { models, isQuiet, before, axe, after: await page.textContent("sb-answer .note") };
+    const after = await page.textContent("sb-answer .note");
+    await page.reload();
+    await answered(1);
+    return { models, isQuiet, before, axe, after, reloaded: await page.locator("sb-answer .note").allTextContents() };
   }),
 
   /** A server that keeps no files: there is no button, and what is pasted is answered by a sentence. */
@@ -221,6 +225,41 @@ const cases = {
     await page.keyboard.press("Enter");
     await answered(1);
     return { lost, thread: await thread(), files: await shown(1) };
+  }),
+
+  /** A picture that the user has pasted and one that a tool has drawn, for people to look at: in both colours, to each folder. */
+  drawn: () => visit({ viewport: { width: 1280, height: 800 } }, async (page, { ready, say, answered }) => {
+    const { give, there } = hands(page);
+    const chart = await readFile(new URL("../../fixtures/pictures/chart.png", import.meta.url));
+    const drawn = (count) => page.waitForFunction((count) => {
+      const images = [...document.querySelectorAll("sb-picture img")];
+      return images.length === count && images.every(({ naturalWidth }) => naturalWidth === 360);
+    }, count);
+    const picture = async (name) => {
+      await page.evaluate(() => document.activeElement?.blur());
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        const bytes = await page.screenshot({ animations: "disabled" });
+        for (const folder of process.argv.slice(3)) {
+          await mkdir(folder, { recursive: true });
+          await writeFile(join(folder, `${name}-${colorScheme}.png`), bytes);
+        }
+      }
+    };
+    await ready();
+    await page.getByLabel("Assistant", { exact: true }).selectOption("desk");
+    await give("paste", { name: "image.png", type: "image/png", base64: chart.toString("base64") });
+    await there(1);
+    await say("Which of these days was the best?");
+    await answered(1);
+    await drawn(1);
+    await picture("picture");
+    await say("Draw it once more, please");
+    await answered(2);
+    await drawn(2);
+    await page.locator("sb-answer").last().evaluate((answer) => answer.scrollIntoView({ block: "end" }));
+    await picture("picture-of-a-tool");
+    return { pictures: await page.locator("sb-picture img").count() };
   }),
 
   /** A tool has drawn a picture. */

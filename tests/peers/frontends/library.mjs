@@ -32,6 +32,7 @@ const library = (page) => {
       const button = of ? page.locator("sb-history li", { hasText: of }).locator(".row-more") : page.locator("#more");
       await button.focus();
       await page.keyboard.press("Enter");
+      await page.getByRole("menu").waitFor();
       await page.getByRole("menuitem", { name: label, exact: true }).click();
     },
     /** What is marked in the thread, and whether it can be seen. */
@@ -267,6 +268,8 @@ const cases = {
     await page.waitForSelector(".trail li");
     const lines = await page.locator(".trail-line").evaluateAll((lines) => lines.map((line) => [...line.querySelectorAll(".trail-what, .trail-text")].map((part) => part.textContent).join(" | ")));
     await page.locator(".trail summary", { hasText: "Used" }).click();
+    // What is inside is drawn after it has opened.
+    await page.locator(".trail details[open] .tool-inside > *").first().waitFor();
     const inside = words(await page.locator(".trail details[open] .tool-inside").innerText());
     await page.setViewportSize({ width: 320, height: 640 });
     const wide = await overflows();
@@ -311,6 +314,7 @@ const cases = {
     await menu("What happened", "onerror");
     await page.waitForSelector(".trail li");
     for (const summary of await page.locator(".trail summary").all()) await summary.click();
+    await page.waitForFunction(() => [...document.querySelectorAll(".trail .tool-inside")].every((inside) => inside.childElementCount > 0));
     const elements = await page.evaluate(() => document.querySelectorAll("body :is(img, script, iframe, style, object, b)").length);
     await page.setViewportSize({ width: 320, height: 640 });
     return { found, text, elements, overflows: await overflows() };

@@ -1,7 +1,7 @@
 // The official clients of Anthropic's Messages against a running Switchboard: node messages.mjs STEP [MODEL]. What they make
 // of the answers is printed as JSON.
 import { createAnthropic } from "@ai-sdk/anthropic";
-import Anthropic from "@anthropic-ai/sdk";
+import Anthropic, { toFile } from "@anthropic-ai/sdk";
 import { generateText, stepCountIs, streamText, tool, jsonSchema } from "ai";
 
 const baseURL = process.env.SWITCHBOARD_URL;
@@ -11,6 +11,8 @@ const model = process.argv[3] ?? "workflow";
 const sdk = createAnthropic({ apiKey: token, baseURL: `${baseURL}/v1` })(model);
 const question = { model, max_tokens: 1024, messages: [{ role: "user", content: "Hi" }] };
 const thinking = { type: "adaptive" };
+/** A picture of one pixel. */
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** What an error is to whoever catches it, and whether it names its request. */
 const caught = (error) => ({
@@ -108,6 +110,37 @@ const steps = {
     stream.on("text", (delta) => { said += delta; });
     const error = await failure(stream.finalMessage());
     return { text: said, stream: error, whole: await failure(client.messages.create(question)) };
+  },
+
+  async files() {
+    const prices = "# Prices\nTea is 3.";
+    const { files } = client.beta;
+    const kept = await files.upload({ file: await toFile(Buffer.from(prices), "prices.md", { type: "text/markdown" }) });
+    const other = await files.upload({ file: await toFile(Buffer.from("Another."), "other.txt", { type: "text/plain" }) });
+    const found = await files.retrieveMetadata(kept.id);
+    const listed = [];
+    for await (const file of files.list({ limit: 1 })) listed.push(file.filename);
+    const content = await (await files.download(kept.id)).text();
+    const document = { type: "document", source: { type: "file", file_id: kept.id } };
+    const said = await client.beta.messages.create({
+      model, max_tokens: 100, betas: ["files-api-2025-04-14"], messages: [{ role: "user", content: [{ type: "text", text: "What is tea?" }, document] }],
+    });
+    const deleted = await files.delete(kept.id);
+    return {
+      kept: [kept.type, kept.filename, kept.mime_type, kept.downloadable, kept.size_bytes === prices.length], other: other.filename,
+      found: found.id === kept.id, listed: listed.sort(), content: content === prices, said: text(said), deleted: deleted.type,
+      gone: (await failure(files.retrieveMetadata(kept.id))).type,
+    };
+  },
+
+  async pictures() {
+    const kept = await client.beta.files.upload({ file: await toFile(Buffer.from(PIXEL, "base64"), "a.png", { type: "image/png" }) });
+    const said = [];
+    for (const source of [{ type: "base64", media_type: "image/png", data: PIXEL }, { type: "file", file_id: kept.id }]) {
+      const content = [{ type: "text", text: "What is it?" }, { type: "image", source }];
+      said.push(text(await client.messages.create({ model, max_tokens: 100, messages: [{ role: "user", content }] })));
+    }
+    return { kept: kept.mime_type, said };
   },
 
   // The AI SDK's own loop, with a tool of the page's and those of the server, and a second question.

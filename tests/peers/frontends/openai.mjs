@@ -1,6 +1,6 @@
 // The official client of OpenAI's protocol against a running Switchboard: node openai.mjs STEP. What the client makes of
 // the answers is printed as JSON.
-import OpenAI from "openai";
+import OpenAI, { toFile } from "openai";
 
 const client = new OpenAI({
   apiKey: process.env.SWITCHBOARD_TOKEN,
@@ -8,6 +8,8 @@ const client = new OpenAI({
 });
 const messages = [{ role: "user", content: "Hi" }];
 const model = process.argv[3] ?? "workflow";
+/** A picture of one pixel. */
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** What an error is to whoever catches it. */
 const caught = (error) => ({
@@ -124,6 +126,42 @@ const steps = {
       if (content !== "") stream.controller.abort();
     }
     return { content };
+  },
+
+  async files() {
+    const text = "# Prices\nTea is 3.";
+    const expires_after = { anchor: "created_at", seconds: 3600 };
+    const kept = await client.files.create({ file: await toFile(Buffer.from(text), "prices.md"), purpose: "user_data", expires_after });
+    const other = await client.files.create({ file: await toFile(Buffer.from("Another."), "other.txt"), purpose: "assistants" });
+    const found = await client.files.retrieve(kept.id);
+    const listed = [];
+    for await (const file of client.files.list({ limit: 1 })) listed.push(file.filename);
+    const byPurpose = [];
+    for await (const file of client.files.list({ purpose: "assistants" })) byPurpose.push(file.id === other.id);
+    const content = await (await client.files.content(kept.id)).text();
+    const said = await client.chat.completions.create({
+      model, messages: [{ role: "user", content: [{ type: "text", text: "What is tea?" }, { type: "file", file: { file_id: kept.id } }] }],
+    });
+    const deleted = await client.files.delete(kept.id);
+    return {
+      kept: [kept.object, kept.filename, kept.purpose, kept.bytes === text.length], ends: kept.expires_at - kept.created_at,
+      found: found.id === kept.id, listed: listed.sort(), byPurpose, content: content === text,
+      said: said.choices[0].message.content, deleted: deleted.deleted, gone: (await failure(client.files.retrieve(kept.id))).code,
+    };
+  },
+
+  async pictures() {
+    const kept = await client.files.create({ file: await toFile(Buffer.from(PIXEL, "base64"), "a.png"), purpose: "vision" });
+    const said = [];
+    for (const part of [
+      { type: "image_url", image_url: { url: `data:image/png;base64,${PIXEL}` } },
+      { type: "file", file: { file_id: kept.id } },
+    ]) {
+      const content = [{ type: "text", text: "What is it?" }, part];
+      const answer = await client.chat.completions.create({ model, messages: [{ role: "user", content }] });
+      said.push(answer.choices[0].message.content);
+    }
+    return { kept: kept.purpose, said };
   },
 
   // A conversation that the server keeps.

@@ -10,6 +10,8 @@ const client = new OpenAI({ apiKey, baseURL, maxRetries: 0 });
 const model = process.argv[3] ?? "workflow";
 const sdk = createOpenAI({ apiKey, baseURL })(model);
 const input = "Hi";
+/** A picture of one pixel. */
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** What an error is to whoever catches it. */
 const caught = (error) => ({
@@ -38,6 +40,15 @@ const weather = (asked) => tool({
 });
 
 const steps = {
+  async pictures() {
+    const said = [];
+    for (const answer of [
+      async (image) => (await client.responses.create({ model, input: [{ role: "user", content: [image] }] })).output_text,
+      async () => (await generateText({ model: sdk, messages: [{ role: "user", content: [{ type: "file", mediaType: "image/png", data: Buffer.from(PIXEL, "base64") }] }] })).text,
+    ]) said.push(await answer({ type: "input_image", detail: "auto", image_url: `data:image/png;base64,${PIXEL}` }));
+    return { said };
+  },
+
   async whole() {
     const response = await client.responses.create({ model, input });
     return { text: response.output_text, kinds: kinds(response), tokens: response.usage.total_tokens, status: response.status };

@@ -39,13 +39,11 @@ impl Document {
             return Err(format!("is larger than {MAX_BYTES} bytes"));
         }
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
-        let value: Value = match is_json {
-            true => json::value(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string())?,
-            false => {
-                let options = serde_saphyr::options! { with_snippet: false };
-                serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?
-            }
+        let read = match is_json {
+            true => json::value(text.trim_start_matches('\u{feff}')),
+            false => json::yaml(text),
         };
+        let value = read.map_err(|error| format!("cannot be read: {error}"))?;
         let version = value.get("openapi").and_then(Value::as_str);
         match version {
             Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => Ok(Self(value)),

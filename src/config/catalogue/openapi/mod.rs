@@ -112,7 +112,8 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
 fn load(assets: &Assets, name: &str) -> Result<Document, String> {
     let is_plain = !name.is_empty() && !name.contains(['/', '\\']) && name != "..";
     let text = assets.text(&format!("openapi/{name}")).filter(|_| is_plain);
-    Document::parse(&text.ok_or_else(|| format!("openapi/{name} cannot be read"))?)
+    let text = text.ok_or_else(|| format!("openapi/{name} cannot be read"))?;
+    Document::parse(&text).map_err(|reason| format!("openapi/{name} {reason}"))
 }
 
 /// What the overlays in `table` say, by the operations that they are about.

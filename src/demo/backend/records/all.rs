@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::alerts::Alert;
 use super::forum::Forum;
+use super::ontology::Ontology;
 use super::packages::{Installation, Package};
 use super::research::Research;
 use super::rules::rule::Rule;
@@ -25,6 +26,8 @@ pub struct Records {
     pub research: Research,
     /// The forums of all tenants.
     pub forum: Forum,
+    /// Projects and tasks.
+    pub ontology: Ontology,
     /// All packages.
     pub packages: Vec<Package>,
     /// What all tenants have installed.

@@ -7,6 +7,7 @@ pub mod answers;
 pub mod catalog;
 pub mod fields;
 pub mod forum;
+pub mod ontology;
 pub mod packages;
 pub mod people;
 pub mod reference;

@@ -11,6 +11,7 @@ use super::all::Records;
 use super::catalog::Catalog;
 use super::fields::FieldErrors;
 use super::forum::Forum;
+use super::ontology::Ontology;
 use super::people::People;
 use super::reference::Reference;
 use super::research::Research;
@@ -32,10 +33,11 @@ const TABLES: &str = "tables.json";
 const RESEARCH: &str = "research.json";
 const FORUM: &str = "forum.json";
 const PACKAGES: &str = "packages.json";
+const ONTOLOGY: &str = "ontology.json";
 
 /// The files a seed is made of; each must be there.
-pub const FILES: [&str; 11] =
-    [ACTION_TYPES, TRIGGERS, ENTITIES, PEOPLE, SCHEMA, RULES, ALERTS, TABLES, RESEARCH, FORUM, PACKAGES];
+pub const FILES: [&str; 12] =
+    [ACTION_TYPES, TRIGGERS, ENTITIES, PEOPLE, SCHEMA, RULES, ALERTS, TABLES, RESEARCH, FORUM, PACKAGES, ONTOLOGY];
 
 /// What the demo starts with.
 #[derive(Debug)]
@@ -122,8 +124,13 @@ impl Seed {
         if let Some(id) = forum.stray() {
             return Err(invalid(FORUM, id.to_string(), "what it stands in is not there"));
         }
+        let ontology: Ontology = read(&files, ONTOLOGY)?;
+        if let Some(id) = ontology.stray() {
+            return Err(invalid(ONTOLOGY, id.to_string(), "its project is not there"));
+        }
         let (alerts, configs, packages) = (read(&files, ALERTS)?, read(&files, TABLES)?, read(&files, PACKAGES)?);
-        let records = Records { rules, alerts, configs, research, forum, packages, installations: Vec::new() };
+        let records =
+            Records { rules, alerts, configs, research, forum, ontology, packages, installations: Vec::new() };
         for alert in &records.alerts {
             check_alert(alert, &records.rules, &people)?;
         }

@@ -37,7 +37,7 @@ fn about() -> About {
 }
 
 fn shows(thinking: bool) -> Shows {
-    Shows { thinking, public_url: "https://here".into() }
+    Shows { thinking, in_form: false, public_url: "https://here".into() }
 }
 
 fn text_of(events: &[AgentEvent]) -> String {

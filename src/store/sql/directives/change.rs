@@ -99,7 +99,7 @@ impl SqlStore {
         Ok(directive)
     }
 
-    async fn try_change_directive(
+    pub(in crate::store::sql) async fn try_change_directive(
         &self,
         caller: &Caller,
         id: DirectiveId,

@@ -172,6 +172,70 @@ async fn a_process_that_was_paused_on_its_way_to_a_write_does_not_send_it() {
     assert_eq!(sent, ["GET"], "what was settled is not sent any more");
 }
 
+/// A tool whose write needs a token of this server's own, which is fetched when the write is noted.
+const BOOKING: &str = r#"
+[[tool]]
+name = "book"
+description = "Writes a line into the ledger."
+backend = "ledger"
+input_schema = { type = "object", properties = {} }
+[tool.request]
+method = "POST"
+path = "/v1/lines"
+"#;
+
+const BOOKKEEPER: &str = r#"
+id = "tickets"
+context_type = "tickets"
+instructions = ["workflow/role.md"]
+tools = ["book"]
+"#;
+
+/// The process is paused between the note of a write and the write itself. Whoever settles its run knows of the note alone.
+#[tokio::test]
+async fn a_process_that_was_paused_between_the_note_of_a_write_and_the_write_does_not_send_it() {
+    let Some(postgres) = TestPostgres::shared() else { return };
+    let gate = Arc::new(Notify::new());
+    let opens = Arc::clone(&gate);
+    let backend = Upstream::choosing(move |request| {
+        let token = json!({"access_token": "t", "token_type": "Bearer", "expires_in": 600}).to_string();
+        Some(match request.path.as_str() {
+            "/token" => Answer::ok("application/json", "").gated(&opens, token),
+            _ => Answer::ok("application/json", r#"{"done": true}"#),
+        })
+    })
+    .await;
+    let (url, token_url) = (backend.url(), format!("{}/token", backend.url()));
+    let settings = [
+        ("BACKENDS__LEDGER__BASE_URL", url.as_str()),
+        ("BACKENDS__LEDGER__CREDENTIALS", "client_credentials"),
+        ("BACKENDS__LEDGER__TOKEN_URL", &token_url),
+        ("BACKENDS__LEDGER__CLIENT_ID", "switchboard"),
+        ("BACKENDS__LEDGER__CLIENT_SECRET", "the secret of this server"),
+    ];
+    let files = [("config/tools/tickets.toml", BOOKING), ("config/profiles/tickets.toml", BOOKKEEPER)];
+    let answers = [calls("c1", "book", &json!({})).answer(), says("Nobody knows.").answer()];
+    let Some(pair) = Pair::start_with(backend, postgres, (&settings, &files), answers).await else { return };
+    let (a, b) = (pair.on("a"), pair.on("b"));
+    let near = a.chat(&background("c", "Book it")).await;
+    let run = header(&near, "x-run-id");
+    eventually("a token is asked for", async || (!pair.backend.requests().is_empty()).then_some(())).await;
+    pair.a.pause();
+    b.run_in(&run, "interrupted").await;
+    gate.notify_one();
+    pair.a.resume();
+    let seen = rest(near).await;
+    assert!(is_interrupted(&seen), "{seen}");
+    assert_eq!(
+        a.trail("c").await,
+        ["user_message Book it", "model_turn ", "tool_call unknown", "run_ended interrupted"]
+    );
+    assert_eq!(a.says(&message("c", "Is it booked?")).await, "Nobody knows.");
+    assert!(pair.model.requests()[1].json().to_string().contains("the state of this call is unknown"));
+    let asked: Vec<String> = pair.backend.requests().iter().map(|request| request.path.clone()).collect();
+    assert_eq!(asked, ["/token"], "what was settled as unknown is not sent");
+}
+
 #[tokio::test]
 async fn a_reader_whose_replica_is_killed_goes_on_at_the_one_that_is_left() {
     let gate = Arc::new(Notify::new());

@@ -17,6 +17,9 @@ use crate::support::process::Serving;
 use crate::support::redis::TestRedis;
 use crate::support::upstream::{Answer, Upstream};
 
+/// Settings, by their names.
+type Settings<'a> = &'a [(&'static str, &'a str)];
+
 /// Two replicas and what they work with. They end when this is dropped, in this order.
 pub struct Pair {
     pub a: Serving,
@@ -53,12 +56,26 @@ impl Pair {
         settings: &[(&'static str, &str)],
         answers: impl IntoIterator<Item = Answer>,
     ) -> Option<Self> {
+        Self::start_with(backend, postgres, (settings, &[]), answers).await
+    }
+
+    /// The same with files of the test's own in the folder of each.
+    pub async fn start_with(
+        backend: Upstream,
+        postgres: &TestPostgres,
+        (settings, files): (Settings<'_>, &[(&str, &str)]),
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Option<Self> {
         let (redis, database) = (TestRedis::start()?, postgres.new_database().await);
         let model = Upstream::script(answers).await;
         let redis_url = redis.url();
         let shared = [("STORE__URL", database.url.as_str()), ("EVENTS__URL", &redis_url), ("RUNS__LEASE_S", "5")];
         let settings = [&shared, settings].concat();
         let machines = [(); 2].map(|()| Machine::new(&model, &backend, &settings));
+        for (machine, (path, text)) in machines.iter().flat_map(|machine| files.iter().map(move |file| (machine, file)))
+        {
+            machine.folder.write(path, text);
+        }
         let [a, b] = machines.each_ref().map(Machine::serve);
         let token = machines[0].token();
         let nginx = Nginx::before(&a, &b)?;

@@ -80,7 +80,8 @@ impl Fake {
     }
 }
 
-fn answer(request: &Request, tools: &Value, call: &impl Fn(&Value, &Value) -> Answer) -> (String, Answer) {
+/// The method of a request to a server of these tools, and its answer.
+pub fn answer(request: &Request, tools: &Value, call: &impl Fn(&Value, &Value) -> Answer) -> (String, Answer) {
     if request.method != "POST" {
         return (request.method.clone(), Answer::status(405, "text/plain", "no"));
     }

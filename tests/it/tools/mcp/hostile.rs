@@ -60,6 +60,80 @@ async fn whatever_a_server_answers_the_model_reads_a_bounded_result_and_the_run_
     }
 }
 
+/// A result of so many bytes that would be a hundred times as large in memory.
+fn swollen(id: &Value, bytes: usize) -> String {
+    let rows = "{\"\":0},".repeat(bytes / 7);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":{{"rows":[{rows}0]}}}}}}"#)
+}
+
+#[tokio::test]
+async fn what_would_swell_in_memory_is_an_error_of_its_call_however_it_comes() {
+    let answers = |id: &Value, params: &Value| match params["name"].as_str().unwrap() {
+        "document" => Answer::ok("application/json", swollen(id, 3 << 20)),
+        "event" => Answer::ok("text/event-stream", format!("data: {}\n\n", swollen(id, 3 << 20))),
+        "long_document" => Answer::ok("application/json", text_of(id, 5 << 20)),
+        "long_event" => Answer::ok("text/event-stream", format!("data: {}\n\n", text_of(id, 5 << 20))),
+        name => text(id, name),
+    };
+    let names = ["document", "event", "long_document", "long_event", "fine"];
+    let tools: Vec<Value> = names.iter().map(|name| tool(name, "x", true)).collect();
+    let fake = Fake::new(json!(tools), answers).await;
+    let asked = names.iter().fold(turn(), |turn, name| turn.call(name, &format!("peer__{name}"), &json!({})));
+    let s = product(&fake.section("timeout_s = 20"), [asked.done(), says("Done.")]).await;
+    s.app.chat(&message("Go")).await;
+    for name in &names[..2] {
+        let error = s.result_of(name)["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("too many values"), "{name}: {error}");
+    }
+    for name in &names[2..4] {
+        let error = s.result_of(name)["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("the server of this tool"), "{name}: {error}");
+    }
+    assert_eq!(s.result_of("fine"), json!("fine"), "the server is still there");
+}
+
+/// A result whose text has so many bytes.
+fn text_of(id: &Value, bytes: usize) -> String {
+    result(id, &json!({"content": [{"type": "text", "text": "x".repeat(bytes)}]})).to_string()
+}
+
+/// A server of tools as a program: what it answers to a call is said by a line of Python, which has the call as `m`.
+const PROGRAM: &str = r#"
+import json, sys
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}} for name in ("swollen", "long", "fine")]
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    say = lambda result: print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}), flush=True)
+    text = lambda text: {"content": [{"type": "text", "text": text}]}
+    name = m.get("params", {}).get("name")
+    if m["method"] == "initialize":
+        say({"protocolVersion": m["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}})
+    elif m["method"] == "tools/list": say({"tools": TOOLS})
+    elif name == "swollen":
+        rows = '{"":0},' * 450000
+        print('{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":{"rows":[%s0]}}}' % (json.dumps(m["id"]), rows), flush=True)
+    elif name == "long": say(text("x" * (5 << 20)))
+    else: say(text(name))
+"#;
+
+#[tokio::test]
+async fn a_program_is_looked_at_as_a_server_beyond_the_network_is() {
+    let names = ["swollen", "long", "fine"];
+    let asked = names.iter().fold(turn(), |turn, name| turn.call(name, &format!("peer__{name}"), &json!({})));
+    let path = std::env::var("PATH").unwrap();
+    let section = format!(
+        "[mcp.peer]\ncommand = \"python3\"\nargs = [\"-c\", {}]\nenv = {{ PATH = {path:?} }}\ntimeout_s = 3\nconnect_timeout_s = 30\n",
+        json!(PROGRAM)
+    );
+    let s = product(&section, [asked.done(), says("Done.")]).await;
+    s.app.chat(&message("Go")).await;
+    let error = |name: &str| s.result_of(name)["error"].as_str().unwrap_or_else(|| panic!("{name}")).to_owned();
+    assert!(error("swollen").contains("too many values"), "{}", error("swollen"));
+    assert_eq!(error("long"), "the server of this tool did not answer within 3 s", "the line is left out");
+    assert_eq!(s.result_of("fine"), json!("fine"), "the program is still there");
+}
+
 #[tokio::test]
 async fn only_an_error_about_the_request_proves_that_a_write_was_not_done() {
     let refused = "the server of this tool refused the call: no";

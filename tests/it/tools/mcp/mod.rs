@@ -1,5 +1,7 @@
 //! Servers of tools: a real one that we did not write, and scripted ones that do what no good one would.
 
+mod backends;
+mod conformance;
 mod everything;
 mod fake;
 mod hostile;
@@ -16,6 +18,8 @@ use serde_json::{Map, Value, json};
 use switchboard::agent::ports::pins::PinStore;
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::tools::{KeepsFiles, OfferedTool, Report, Reporter, ToolContext};
+use switchboard::bounded::intake::Intake;
+use switchboard::bounded::memory::Memory;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::ids::{ConversationId, RunId};
 use switchboard::chat::tool::Progress;
@@ -26,7 +30,7 @@ use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted};
 use crate::support::upstream::Upstream;
 
-pub use self::fake::{Fake, text, tool};
+pub use self::fake::{Fake, answer, text, tool};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,7 +108,8 @@ impl PinStore for Pins {
 /// One server, `peer`, on its own.
 async fn peer(config: &str) -> std::sync::Arc<Servers> {
     let config: McpConfig = toml::from_str(config).unwrap();
-    Servers::start(&[("peer".to_owned(), config)].into(), Arc::new(Pins::default())).await.unwrap()
+    let intake = Intake::new(Memory::new(0));
+    Servers::start(&[("peer".to_owned(), config)].into(), &intake, Arc::new(Pins::default())).await.unwrap()
 }
 
 /// Waits until what the server offers is as wanted.

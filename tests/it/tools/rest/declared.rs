@@ -60,6 +60,33 @@ request = { method = "POST", path = "/projects" }
 [[tool.answers]]
 when = "{{ args.questions }}"
 json = { questions = "{{ args.questions }}", made = false }
+
+[[tool]]
+name = "events"
+description = "Lists events."
+input_schema = { type = "object", properties = { project = { type = "string" }, n = { type = "integer" } } }
+request = { method = "POST", path = "/calendar", effect = "read", body = { at_most = "{{ args.n }}" } }
+[[tool.instead]]
+when = "{{ args.project }}"
+path = "/projects/{project}/events"
+query = { limit = "{{ args.n }}" }
+
+[[tool]]
+name = "note"
+description = "Changes a note."
+[tool.input_schema]
+type = "object"
+required = ["id", "text"]
+properties = { id = { type = "string" }, text = { type = "string" }, add = { type = "boolean" }, due = { type = "object" } }
+[tool.values]
+"due.on" = { date = "end" }
+[tool.before]
+when = "{{ args.add }}"
+path = "/notes/{id}"
+[tool.request]
+method = "PATCH"
+path = "/notes/{id}"
+body = { text = "{{ before.text ~ ' ' ~ args.text if before else args.text }}", due = "{{ args.due }}" }
 "#;
 
 fn echo(request: &Request) -> Option<Answer> {
@@ -118,4 +145,33 @@ async fn an_answer_without_a_call_sends_nothing() {
     ];
     assert_eq!(ran.read, read);
     assert_eq!(ran.lines(), ["POST /api/projects"]);
+}
+
+#[tokio::test]
+async fn another_request_is_made_where_its_condition_is_true() {
+    let calls = [("c1", "events", json!({"n": 3})), ("c2", "events", json!({"n": 3, "project": "a/b"}))];
+    let ran = setup(json!({})).calling(&calls, echo).await;
+    assert_eq!(ran.lines(), ["POST /api/calendar", "GET /api/projects/a%2Fb/events?limit=3"]);
+    assert_eq!(ran.requests[0].json(), json!({"at_most": 3}));
+    assert!(ran.requests[1].body.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_there_is_read_before_it_is_changed_and_a_failure_changes_nothing() {
+    let old = |request: &Request| match request.path.as_str() {
+        "/api/notes/gone" => Some(Answer::status(404, "application/json", "{}")),
+        _ => answer(&json!({"text": "Old."})),
+    };
+    let calls = [
+        ("c1", "note", json!({"id": "n", "text": "New.", "due": {"on": "2026"}})),
+        ("c2", "note", json!({"id": "n", "text": "New.", "add": true})),
+        ("c3", "note", json!({"id": "gone", "text": "New.", "add": true})),
+    ];
+    let ran = setup(json!({})).calling(&calls, old).await;
+    let lines = ["PATCH /api/notes/n", "GET /api/notes/n", "PATCH /api/notes/n", "GET /api/notes/gone"];
+    assert_eq!(ran.lines(), lines, "{:?}", ran.read);
+    assert_eq!(ran.requests[0].json(), json!({"text": "New.", "due": {"on": "2026-12-31T23:59:59Z"}}));
+    assert_eq!(ran.requests[2].json(), json!({"text": "Old. New."}));
+    assert!(ran.requests[1].header("idempotency-key").is_none() && ran.requests[2].header("idempotency-key").is_some());
+    assert!(ran.read[2].is_err(), "{:?}", ran.read);
 }

@@ -169,7 +169,7 @@ description = "No."
     assert_eq!(none, ["openapi/pets.toml:1: document openapi/x.json cannot be read"]);
     let swagger = [("openapi/pets.toml", "document = \"x.yaml\""), ("openapi/x.yaml", "swagger: '2.0'")];
     let expected = [
-        "openapi/pets.toml:1: document is OpenAPI 2.0, and only 3.0 and 3.1 are known",
+        "openapi/pets.toml:1: document openapi/x.yaml is OpenAPI 2.0, and only 3.0 and 3.1 are known",
         "openapi/pets.toml:1: operations is missing",
     ];
     assert_eq!(problems(&swagger).await, expected);
@@ -317,4 +317,48 @@ name = "thread.three"
     for part in expected {
         assert!(all.contains(part), "{part}:\n{all}");
     }
+}
+
+#[tokio::test]
+async fn further_calls_of_a_tool_have_to_fit_its_own() {
+    let text = r#"[[tool]]
+name = "a"
+description = "A."
+input_schema = { type = "object", properties = { id = { type = "string" } } }
+request = { path = "/v1", query = { q = "{{ before.q }}" } }
+[[tool.instead]]
+path = "/v1/{id}"
+[[tool.instead]]
+when = "{{ args.other }}"
+method = "POST"
+path = "/v1/{name}"
+[tool.before]
+when = "{{ args.id }}"
+method = "DELETE"
+path = "/v1/{id}"
+[[tool]]
+name = "b"
+description = "B."
+[[tool.answers]]
+text = "Always."
+[[tool.instead]]
+when = "{{ true }}"
+path = "/v1"
+"#;
+    let said = problems(&[("tools/mine.toml", text)]).await;
+    let expected = [
+        "mine.toml:5: tool[0].request.query takes \"before\", which is not there",
+        "tool[0].instead[0].when is missing",
+        "mine.toml:11: tool[0].instead[1].path must have the effect and the progress of the tool's request",
+        "mine.toml:11: tool[0].instead[1].path takes name, which is not among the properties",
+        "mine.toml:11: tool[0].instead[1].path takes other, which is not among the properties",
+        "tool[0].before must read: DELETE writes",
+        "mine.toml:15: tool[0].before.path is of no use: no body takes anything of `before`",
+        "tool[1].instead[0].path is only for tools with a request",
+    ];
+    let all = said.join("\n");
+    for part in expected {
+        assert!(all.contains(part), "{part}:\n{all}");
+    }
+    assert_eq!(said.len(), expected.len(), "{all}");
 }

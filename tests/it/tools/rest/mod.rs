@@ -7,6 +7,7 @@ mod declared;
 mod issued;
 mod large;
 mod mistakes;
+mod pictures;
 mod progress;
 mod results;
 

@@ -187,3 +187,20 @@ async fn all_pages_of_a_long_list_are_read() {
     assert_eq!(list["results"][1199]["name"], "Rule 1199");
     assert_eq!(backend.requests().len(), 3);
 }
+
+#[tokio::test]
+async fn a_list_that_is_longer_than_a_model_may_read_loses_whole_rows_and_says_so() {
+    let rows: Vec<Value> =
+        (0..500).map(|n| json!({"id": n.to_string(), "name": format!("Rule {n} {}", "x".repeat(300))})).collect();
+    let page = json!({"items": rows, "total": 500, "page": 1, "rows_per_page": 500});
+    let backend = Upstream::choosing(move |_| Some(json_answer(&page))).await;
+    let url = backend.url();
+    let settings = [("BACKEND__MODE", "http"), ("BACKEND__BASE_URL", url.as_str())];
+    let d = Dialogue::with(&settings).await;
+    let ran = d.ask("c", &[("list_workflow_rules", json!({}))]).await;
+    let list = ran.ok(0);
+    let shown = list["results"].as_array().unwrap();
+    assert!((100..500).contains(&shown.len()), "{}", shown.len());
+    assert_eq!((&list["total"], &list["showing"], &list["has_more"]), (&json!(500), &json!(shown.len()), &json!(true)));
+    assert_eq!(shown.last().unwrap()["name"], json!(format!("Rule {} {}", shown.len() - 1, "x".repeat(300))), "whole");
+}

@@ -19,7 +19,7 @@ export function chromiumPath() {
 
 /**
  * Runs `act({page, watched})` on the empty stage. `watched`: `{ran, dialogs, requests, violations, navigations, pages, errors}`, what
- * should stay empty. `options` are those of a browser context; `withoutPolicy` has the sanitiser stand alone.
+ * should stay empty, and what the policy of a frame had to stop, `inFrames`. `options` are those of a browser context; `withoutPolicy` has the sanitiser stand alone.
  */
 export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
   const url = new URL(process.env.SWITCHBOARD_URL).origin;
@@ -27,7 +27,7 @@ export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   try {
     const context = await browser.newContext({ bypassCSP: withoutPolicy, reducedMotion: 'reduce', ...options });
-    const watched = { ran: [], dialogs: [], requests: [], violations: [], navigations: [], pages: [], errors: [] };
+    const watched = { ran: [], dialogs: [], requests: [], violations: [], navigations: [], pages: [], errors: [], inFrames: [] };
     await context.route('**/*', (route) => {
       const asked = route.request();
       const { origin: from, pathname } = new URL(asked.url());
@@ -38,7 +38,7 @@ export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
       return route.abort();
     });
     await context.exposeBinding('tellRan', (_, what) => watched.ran.push(String(what)));
-    await context.exposeBinding('tellViolation', (_, what) => watched.violations.push(String(what)));
+    await context.exposeBinding('tellViolation', ({ frame }, what) => (frame.parentFrame() ? watched.inFrames : watched.violations).push(String(what)));
     await context.addInitScript(() => {
       const { tellRan, tellViolation } = window;
       for (const name of ['alert', 'confirm', 'prompt', 'print', 'xss']) {
@@ -50,7 +50,7 @@ export async function onStage(act, { withoutPolicy = false, ...options } = {}) {
     page.on('dialog', (dialog) => { watched.dialogs.push(dialog.message()); dialog.dismiss(); });
     page.on('pageerror', (error) => watched.errors.push(String(error)));
     await page.goto(`${url}/stage`);
-    page.on('framenavigated', (frame) => watched.navigations.push(frame.url()));
+    page.on('framenavigated', (frame) => { if (frame.url() !== `${url}/page/diagram.html`) watched.navigations.push(frame.url()); });
     context.on('page', (other) => watched.pages.push(other.url()));
     return await act({ page, watched });
   } finally {

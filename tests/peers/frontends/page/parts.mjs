@@ -79,7 +79,7 @@ for (const [count, extra] of [[1, 0], [2, 4], [30, 10], [120, 0], [120, 200], [8
 }
 
 const readme = readFileSync(join(home, 'vendor/README.md'), 'utf8');
-const changed = [...readme.matchAll(/\| `([^` ]+\.js)` \([^)]*\) \| `([0-9a-f]{64})` \|/g)].filter(([, path, sum]) => createHash('sha256').update(readFileSync(join(home, 'vendor', path))).digest('hex') !== sum).map(([, path]) => path);
+const changed = [...readme.matchAll(/\| `([^` ]+\.m?js)` \([^)]*\) \| `([0-9a-f]{64})` \|/g)].filter(([, path, sum]) => createHash('sha256').update(readFileSync(join(home, 'vendor', path))).digest('hex') !== sum).map(([, path]) => path);
 const listed = [...readme.matchAll(/`[0-9a-f]{64}`/g)].length;
 
 const cutShort = [workflowDifference(many(1), many(2)), tableDifference(filters(250), filters(300))].map(({ sentences }) => sentences.filter(({ isMore }) => isMore).map(({ words: said }) => said));

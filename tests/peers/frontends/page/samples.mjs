@@ -79,3 +79,20 @@ The rule warns **the warehouse** when \`quantity\` falls *below 10*. See [the ha
 - [x] done
 - [ ] not done
 `;
+
+/** An answer with a diagram in it. */
+export const DIAGRAM = `An order goes through three systems. What is not in stock is ordered again, and the customer hears of it.
+
+\`\`\`mermaid
+flowchart LR
+    A([Order placed]) --> B{In stock?}
+    B -- yes --> C[Reserve items]
+    B -- no --> D[Order from supplier]
+    D --> E[Tell the customer]
+    D --> C
+    C --> F[(Warehouse)]
+    F --> G([Shipped])
+    style D fill:#ffe9b3,stroke:#b07a00
+\`\`\`
+
+The supplier's answer can take two days.`;

@@ -40,9 +40,20 @@ export const user = (page) => ({
     element.localName === "sb-question" ? `? ${element.text}` : `! ${element.querySelector(".answer-body").innerText.replace(/\s+/g, " ").trim()}`))),
   /** Whether anything is wider than the screen. */
   overflows: () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth
-    || [...document.querySelectorAll("main *")].some((element) => element.checkVisibility() && !element.closest(".visually-hidden, pre, .sb-drawing, .sb-scroll, svg")
+    || [...document.querySelectorAll("main *")].some((element) => element.checkVisibility() && !element.closest(".visually-hidden, pre, .sb-diagram, .sb-drawing, .sb-scroll, svg")
       && element.getBoundingClientRect().right > innerWidth + 1)),
 });
+
+/** Reads the open conversation again, whose newest answer says `text` now, as far as the page can tell. */
+export async function readAs(page, text) {
+  await page.route("**/v1/agent/conversations/*", async (route) => {
+    const response = await route.fetch();
+    const json = await response.json();
+    Object.assign(json.messages.findLast(({ role }) => role === "assistant"), { text });
+    await route.fulfill({ response, json });
+  }, { times: 1 });
+  await page.reload();
+}
 
 /** Lets the answer go on that waits at the test's gate. */
 export const goOn = () => console.log("go on");

@@ -131,7 +131,7 @@ function tools() {
   };
   const DRAWN = /^(d|x|y|cx|cy|r|rx|width|height|viewBox|refX|refY|markerWidth|markerHeight|markerUnits|orient|transform|text-anchor|aria-[a-z]+|data-(act|at|x|y|state|decision|layout))$/;
   const OWN = { 'data-math': /^(inline|block)$/ };
-  const ACT = { 'data-act': ['copy', 'more', 'note'], 'data-decision': ['accept', 'reject', 'approve'] };
+  const ACT = { 'data-act': ['copy', 'draw', 'more', 'note'], 'data-decision': ['accept', 'reject', 'approve'] };
   window.audit = (place, residue, of) => {
     for (const node of place.querySelectorAll('*')) {
       if (!TAGS.has(node.tagName)) residue.push(`${of.slice(0, 60)}: <${node.tagName}>`);

@@ -5,6 +5,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { chromiumPath, tell } from './browser.mjs';
+import { DIAGRAM } from './samples.mjs';
+import { readAs } from './user.mjs';
 
 const folders = process.argv.slice(2);
 /** Three answers in one: there is time to do something while it is written. */
@@ -58,11 +60,12 @@ const user = (page) => {
     tooWide: () => page.evaluate(() => [...document.querySelectorAll('main *')].filter((element) => element.checkVisibility()
       && !element.closest('.visually-hidden, pre, svg, .sb-scroll') && element.getBoundingClientRect().right > innerWidth + 1).map((element) => `${element.localName}.${element.className}`)),
     /** A picture in both colours, the page's own or of a part at its top. */
-    picture: async (name, { of = null, colours = ['light', 'dark'] } = {}) => {
+    picture: async (name, { of = null, colours = ['light', 'dark'], settled = null } = {}) => {
       await of?.evaluate((element) => element.scrollIntoView({ block: 'start' }));
       await page.evaluate(() => document.activeElement?.blur());
       for (const colorScheme of colours) {
         await page.emulateMedia({ colorScheme });
+        await settled?.(colorScheme);
         const bytes = await page.screenshot({ animations: 'disabled' });
         for (const folder of folders) {
           mkdirSync(folder, { recursive: true });
@@ -198,6 +201,26 @@ async function search(page, act) {
   return { title: await page.locator('#title').innerText(), note: await page.locator('sb-search .found p').innerText() };
 }
 
+/** An answer with a diagram, which is drawn. */
+async function diagram(page, act) {
+  await act.begin();
+  await act.choose('Automation rules');
+  await act.ask('What does this workflow do?');
+  await readAs(page, DIAGRAM);
+  await page.getByRole('button', { name: 'Draw', exact: true }).click();
+  const drawn = page.locator('.sb-diagram img');
+  await drawn.waitFor();
+  const alt = await drawn.getAttribute('alt');
+  const light = await drawn.getAttribute('src');
+  const box = page.locator('.sb-code', { has: drawn });
+  await box.evaluate((element) => element.scrollIntoView({ block: 'end' }));
+  // It is drawn anew in other colours.
+  await act.picture('diagram', { settled: (colours) => page.waitForFunction(([light, isLight]) => (document.querySelector('.sb-diagram img').src === light) === isLight, [light, colours === 'light']) });
+  await page.getByRole('button', { name: 'Show code' }).click();
+  await drawn.waitFor({ state: 'detached' });
+  return { alt, isCode: await page.locator('.sb-code pre').isVisible() };
+}
+
 await tell(async () => {
   const { browser, page, wrong, asked } = await open();
   try {
@@ -210,6 +233,7 @@ await tell(async () => {
     seen.approval = await approval(page, act);
     seen.table = await table(page, act);
     seen.search = await search(page, act);
+    seen.diagram = await diagram(page, act);
     return { ...seen, wrong };
   } finally {
     await browser.close();

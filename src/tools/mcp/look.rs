@@ -1,0 +1,89 @@
+//! What a server says, looked at before values are made of it: the library reads a message several times over, and what has
+//! too many values becomes an error of the call that it answers.
+
+use std::collections::HashMap;
+
+use futures::StreamExt;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::bounded::intake::Intake;
+use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
+use crate::tools::backend::{LEAST_SECRET_BYTES, Secrets};
+
+/// 4 MiB for one event of a server; results are cut far below that.
+pub(super) const EVENT_BYTES: usize = 4 << 20;
+
+/// Three copies of a message are in memory at once while the library parses it.
+const COPIES: usize = 3;
+
+/// Why a message was not sent, or has no answer.
+pub(super) type Failed = StreamableHttpError<reqwest::Error>;
+
+/// What a message goes with.
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
+
+/// What a server may repeat of a message that goes with these: the token, and the headers of the settings, also without the
+/// scheme that stands before a key.
+pub(super) fn secrets(token: Option<&str>, headers: &Headers) -> Secrets {
+    let of_settings = headers.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
+    let bare = of_settings.clone().filter_map(|value| value.rsplit(' ').next());
+    let is_long = |secret: &&str| secret.len() >= LEAST_SECRET_BYTES;
+    token.into_iter().chain(of_settings).chain(bare).filter(is_long).map(SecretString::from).collect()
+}
+
+/// The events of a server, each looked at, and without `secrets`.
+pub(super) fn looked_at(events: BoxedSseResponse, secrets: Secrets, intake: Intake) -> BoxedSseResponse {
+    let looked_at = events.then(move |event| {
+        let (secrets, intake) = (secrets.clone(), intake.clone());
+        async move {
+            let mut event = event?;
+            if let Some(data) = event.data.take() {
+                event.data = Some(intake.work(data.len(), move || told(&data, &secrets)).await);
+            }
+            Ok(event)
+        }
+    });
+    looked_at.boxed()
+}
+
+/// A message as it is read: without `secrets`, or its replacement.
+pub(super) fn told(message: &str, secrets: &Secrets) -> String {
+    instead(message).unwrap_or_else(|| secrets.removed(message).into_owned())
+}
+
+/// The replacement of a message that has too many values; `None` where it has not.
+pub(super) fn instead(message: &str) -> Option<String> {
+    let error = json::fits(message, COPIES).err().filter(|error| !matches!(error, JsonError::Syntax(_)))?;
+    let wanted = Wanted::field("id", Wanted::nothing());
+    let read = json::read(message, &wanted, &mut NodeBudget::for_bytes(message.len(), None)).unwrap_or_default();
+    match read.get("id").filter(|id| id.is_string() || id.is_number()) {
+        Some(id) => {
+            let error = json!({"code": -32000, "message": format!("the answer cannot be read: {error}")});
+            Some(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string())
+        }
+        // A notice: no request waits for it.
+        None => Some(Value::Null.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_too_many_values_becomes_an_error_of_its_call() {
+        let message = |rows: usize| {
+            let rows = "{\"\":0},".repeat(rows);
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[],"structuredContent":{{"rows":[{rows}0]}}}}}}"#)
+        };
+        assert_eq!(instead(&message(1000)), None);
+        let error: Value = serde_json::from_str(&instead(&message(500_000)).unwrap()).unwrap();
+        assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32000)));
+        assert!(error["error"]["message"].as_str().unwrap().contains("too many values"), "{error}");
+        assert_eq!(instead("no JSON"), None, "the library refuses it");
+    }
+}
