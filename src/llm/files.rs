@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
@@ -22,6 +23,24 @@ pub enum Input {
     Image,
     /// PDF documents.
     Pdf,
+}
+
+/// `[llm.PROVIDER.models."NAME"]`: what the operator says of one model. What is not said is as it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// What it can be given; empty is not said.
+    pub input: Vec<Input>,
+    /// The largest picture, in bytes.
+    pub image_max_bytes: Option<NonZeroU64>,
+    /// The longest side of a picture, in pixels.
+    pub image_max_side: Option<NonZeroU32>,
+    /// The most pictures of a request.
+    pub images_max: Option<NonZeroUsize>,
+    /// The largest PDF document, in bytes.
+    pub pdf_max_bytes: Option<NonZeroU64>,
+    /// The most PDF documents of a request.
+    pub pdfs_max: Option<NonZeroUsize>,
 }
 
 /// A row of a vendor's table of models: what those can be given.
@@ -61,25 +80,31 @@ pub(super) struct Sight {
     pub(super) image_bytes: u64,
     /// Their longest side, in pixels.
     pub(super) image_side: u32,
+    /// The most of them in a request.
+    pub(super) images_max: usize,
     /// The largest PDF document, in bytes.
     pub(super) pdf_bytes: u64,
+    /// The most of them in a request.
+    pub(super) pdfs_max: usize,
 }
 
 impl Sight {
-    /// What the model called `name` can be given, where its provider's settings do not say otherwise.
-    pub(super) fn takes(&self, name: &str, set: &[Input]) -> Takes {
+    /// What the model called `name` can be given: what `said` says of it, else what its provider's settings say of all (`set`), else
+    /// what is known.
+    pub(super) fn takes(&self, name: &str, set: &[Input], said: Option<&ModelConfig>) -> Takes {
         let name = name.to_ascii_lowercase();
         let row = self.models.iter().find(|row| name.contains(row.name));
-        let input = match set {
-            [] => row.map_or(READS, |row| row.input),
-            set => set,
-        };
+        let known = row.map_or(READS, |row| row.input);
+        let said = said.cloned().unwrap_or_default();
+        let input = [&said.input, set].into_iter().find(|input| !input.is_empty()).unwrap_or(known);
         Takes {
             images: if input.contains(&Input::Image) { self.images } else { &[] },
             pdf: input.contains(&Input::Pdf),
-            image_bytes: self.image_bytes,
-            image_side: self.image_side,
-            pdf_bytes: self.pdf_bytes,
+            image_bytes: said.image_max_bytes.map_or(self.image_bytes, NonZeroU64::get),
+            image_side: said.image_max_side.map_or(self.image_side, NonZeroU32::get),
+            images_max: said.images_max.map_or(self.images_max, NonZeroUsize::get),
+            pdf_bytes: said.pdf_max_bytes.map_or(self.pdf_bytes, NonZeroU64::get),
+            pdfs_max: said.pdfs_max.map_or(self.pdfs_max, NonZeroUsize::get),
         }
     }
 }
@@ -165,12 +190,15 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::agent::ports::llm::Loaded;
     use crate::chat::ids::FileId;
 
     #[test]
     fn a_file_is_sent_or_a_sentence_stands_for_it() {
         let file = |kind, bytes| FileRef { id: FileId::fresh(), kind, name: "a.x".to_owned(), bytes, side: 9 };
-        let all = Takes { images: &[FileKind::Png], pdf: true, image_bytes: 1000, image_side: 9, pdf_bytes: 1000 };
+        let images = &[FileKind::Png];
+        let all =
+            Takes { images, pdf: true, image_bytes: 1000, image_side: 9, images_max: 1, pdf_bytes: 1000, pdfs_max: 1 };
         let small = Takes { image_side: 8, ..all };
         let nothing = Takes { image_side: 9, ..Takes::default() };
         let rows = [
@@ -223,13 +251,21 @@ mod tests {
         ];
         for (file, content, takes, expected) in rows {
             let content = content.map(|text| Bytes::from_static(text.as_bytes()));
-            let bytes = HashMap::from([(file.id, content)]);
+            let bytes = HashMap::from([(file.id, Loaded { bytes: content, newer: 0 })]);
             let said = match piece(&file, SentFiles { bytes: Some(&bytes), takes }) {
                 Piece::Image(data) => format!("image {} {data}", data.kind.media_type()),
                 Piece::Pdf(name, data) => format!("pdf {name} {data}"),
                 Piece::Text(text) => text.into_owned(),
             };
             assert_eq!(said, expected);
+        }
+        let bytes = Some(Bytes::from_static(b"abc"));
+        for (kind, words) in [(FileKind::Png, "images"), (FileKind::Pdf, "PDF documents")] {
+            let second = file(kind, 3);
+            let bytes = HashMap::from([(second.id, Loaded { bytes: bytes.clone(), newer: 1 })]);
+            let sent = SentFiles { bytes: Some(&bytes), takes: all };
+            let Piece::Text(said) = piece(&second, sent) else { panic!("one too many") };
+            assert!(said.ends_with(&format!("not shown, this model takes fewer {words} at once]")), "{said}");
         }
         let old = file(FileKind::Png, 3);
         let Piece::Text(said) = piece(&old, SentFiles { bytes: None, takes: all }) else { panic!("not loaded") };
@@ -239,17 +275,29 @@ mod tests {
     #[test]
     fn what_a_model_takes_is_known_by_its_name_and_settings_say_otherwise() {
         let models = &[Known { name: "blind", input: READS }, Known { name: "", input: ALL }];
-        let sight = Sight { models, images: IMAGES, image_bytes: IMAGE_BYTES, image_side: 9, pdf_bytes: PDF_BYTES };
+        let (image_bytes, pdf_bytes) = (IMAGE_BYTES, PDF_BYTES);
+        let sight =
+            Sight { models, images: IMAGES, image_bytes, image_side: 9, images_max: 20, pdf_bytes, pdfs_max: 5 };
+        let one = |input: &[Input]| Some(ModelConfig { input: input.to_vec(), ..ModelConfig::default() });
         let rows = [
-            ("Some-Blind-8B", &[][..], (false, false)),
-            ("some", &[], (true, true)),
-            ("some-blind", SEES, (true, false)),
-            ("some", READS, (false, false)),
+            ("Some-Blind-8B", &[][..], None, (false, false)),
+            ("some", &[], None, (true, true)),
+            ("some-blind", SEES, None, (true, false)),
+            ("some", READS, None, (false, false)),
+            ("some", READS, one(SEES), (true, false)),
+            ("some", READS, one(&[]), (false, false)),
         ];
-        for (name, set, expected) in rows {
-            let Takes { images, pdf, .. } = sight.takes(name, set);
+        for (name, set, said, expected) in rows {
+            let Takes { images, pdf, .. } = sight.takes(name, set, said.as_ref());
             assert_eq!((!images.is_empty(), pdf), expected, "{name}");
         }
-        assert!(Sight { models: &[], ..sight }.takes("unknown", &[]).images.is_empty());
+        let Takes { image_bytes, image_side, images_max, pdf_bytes, pdfs_max, .. } = sight.takes("some", &[], None);
+        assert_eq!((image_bytes, image_side, images_max, pdf_bytes, pdfs_max), (IMAGE_BYTES, 9, 20, PDF_BYTES, 5));
+        let said = "image_max_bytes = 1\nimage_max_side = 2\nimages_max = 3\npdf_max_bytes = 4\npdfs_max = 5";
+        let said: ModelConfig = toml::from_str(said).unwrap();
+        let Takes { image_bytes, image_side, images_max, pdf_bytes, pdfs_max, .. } =
+            sight.takes("some", &[], Some(&said));
+        assert_eq!((image_bytes, image_side, images_max, pdf_bytes, pdfs_max), (1, 2, 3, 4, 5));
+        assert!(Sight { models: &[], ..sight }.takes("unknown", &[], None).images.is_empty());
     }
 }

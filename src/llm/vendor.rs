@@ -1,6 +1,7 @@
 //! What a vendor's folder says of itself, and the settings of a provider: those that all have, and those that only its
 //! vendor knows.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::files::{Input, Sight};
+use super::files::{Input, ModelConfig, Sight};
 use super::http::ConnectError;
 use super::{Setup, Vendor};
 use crate::agent::ports::llm::{LlmProvider, ProviderError, Takes};
@@ -164,6 +165,9 @@ pub struct Common {
     /// What its models can be given; where nothing is set, what is known of them.
     #[serde(default)]
     pub input: Vec<Input>,
+    /// The same of single models, by their names.
+    #[serde(default)]
+    pub models: BTreeMap<String, ModelConfig>,
 }
 
 /// The settings of one provider.
@@ -204,7 +208,7 @@ impl VendorConfig {
 
     /// What the model of that name can be given.
     pub fn takes(&self, model: &str) -> Takes {
-        (self.vendor.facts().sight)(model).takes(model, &self.common.input)
+        (self.vendor.facts().sight)(model).takes(model, &self.common.input, self.common.models.get(model))
     }
 
     /// Whether what it needs of this machine is there.
@@ -285,6 +289,7 @@ impl Vendor {
             model: (*model).to_owned(),
             api_key: SecretString::default(),
             input: Vec::new(),
+            models: BTreeMap::new(),
         };
         VendorConfig { vendor: self, common, own: defaults() }
     }
@@ -300,7 +305,7 @@ impl Vendor {
             (key.to_owned(), value)
         });
         let mut common = Table::from_iter(common);
-        common.extend(section.remove("input").map(|input| ("input".to_owned(), input)));
+        common.extend(["input", "models"].into_iter().filter_map(|key| Some((key.to_owned(), section.remove(key)?))));
         let common = serde_path_to_error::deserialize(Value::Table(common))?;
         Ok(VendorConfig { vendor: self, common, own: read(section)? })
     }

@@ -66,21 +66,30 @@ pub struct ChatRequest<'a> {
 /// The bytes of files, and what the model can be given of them. By default there are none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SentFiles<'a> {
-    /// The bytes of those that are sent; `None` of one that is not kept any more. Others are older than may be sent.
-    pub bytes: Option<&'a HashMap<FileId, Option<Bytes>>>,
+    /// Those whose bytes are sent. Others are older than may be sent.
+    pub bytes: Option<&'a HashMap<FileId, Loaded>>,
     /// What the model takes; set by whoever knows the model.
     pub takes: Takes,
+}
+
+/// A file that is new enough to be sent.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Its bytes; `None` where it is not kept any more.
+    pub bytes: Option<Bytes>,
+    /// How many of those that are sent are newer and of its family: pictures, or PDF documents.
+    pub newer: usize,
 }
 
 impl<'a> SentFiles<'a> {
     /// The bytes of that one.
     pub fn of(&self, id: FileId) -> Option<&'a [u8]> {
-        self.bytes?.get(&id)?.as_deref()
+        self.bytes?.get(&id)?.bytes.as_deref()
     }
 
     /// Why the model is not shown `file`, where that is so.
     pub fn left_out(&self, file: &FileRef) -> Option<&'static str> {
-        let Takes { images, pdf, image_bytes, image_side, pdf_bytes } = self.takes;
+        let Takes { images, pdf, image_bytes, image_side, images_max, pdf_bytes, pdfs_max } = self.takes;
         let FileRef { id, kind, bytes, side, .. } = file;
         let is_pdf = *kind == FileKind::Pdf;
         match self.bytes.and_then(|loaded| loaded.get(id)) {
@@ -91,9 +100,15 @@ impl<'a> SentFiles<'a> {
             _ if *bytes > image_bytes && kind.is_image() => Some("it is too large for this model"),
             _ if *side > image_side => Some("it has too many pixels for this model"),
             _ if !file.is_sent() => Some("it is too long to be read"),
-            Some(None) => Some("it is not kept any more"),
             None => Some("only the newest files are sent, as far as they fit"),
-            Some(Some(_)) => None,
+            Some(Loaded { bytes: None, .. }) => Some("it is not kept any more"),
+            Some(Loaded { newer, .. }) if kind.is_image() && *newer >= images_max => {
+                Some("this model takes fewer images at once")
+            }
+            Some(Loaded { newer, .. }) if is_pdf && *newer >= pdfs_max => {
+                Some("this model takes fewer PDF documents at once")
+            }
+            Some(Loaded { .. }) => None,
         }
     }
 }
@@ -109,8 +124,12 @@ pub struct Takes {
     pub image_bytes: u64,
     /// The longest side of a picture, in pixels.
     pub image_side: u32,
+    /// The most pictures of a request.
+    pub images_max: usize,
     /// The largest PDF document, in bytes.
     pub pdf_bytes: u64,
+    /// The most PDF documents of a request.
+    pub pdfs_max: usize,
 }
 
 impl Takes {

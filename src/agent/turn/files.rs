@@ -2,22 +2,17 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
-
 use super::context::{Role, Turns};
 use super::messages::Messages;
 use super::state::Transcript;
 use crate::agent::ports::files::FileError;
-use crate::agent::ports::llm::SentFiles;
+use crate::agent::ports::llm::{Loaded, SentFiles};
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
-use crate::chat::file::FILES_SENT;
+use crate::chat::file::{FILES_SENT, FileKind};
 use crate::chat::ids::FileId;
 use crate::chat::message::Message;
 use crate::chat::notice::Notice;
-
-/// The bytes of files, as far as they are kept.
-type Loaded = HashMap<FileId, Option<Bytes>>;
 
 /// So many bytes of them are sent with each request, 20 MiB: in base64 the smallest limit of a vendor holds them beside a history
 /// (Claude: 32 MB a request).
@@ -28,10 +23,11 @@ impl Turns<'_> {
     ///
     /// # Errors
     /// When they cannot be read now.
-    pub(super) async fn load_files(&self, messages: &Messages) -> Result<Loaded, FileError> {
-        let mut loaded = Loaded::new();
-        for id in newest(messages) {
-            loaded.insert(id, self.agent.files.read(&self.cx.caller.owner, id).await?);
+    pub(super) async fn load_files(&self, messages: &Messages) -> Result<HashMap<FileId, Loaded>, FileError> {
+        let mut loaded = HashMap::new();
+        for (id, newer) in newest(messages) {
+            let bytes = self.agent.files.read(&self.cx.caller.owner, id).await?;
+            loaded.insert(id, Loaded { bytes, newer });
         }
         Ok(loaded)
     }
@@ -65,10 +61,12 @@ impl Turns<'_> {
     }
 }
 
-/// The newest files that messages name, each once, as far as they may be sent. Each mention of one carries its bytes.
-fn newest(messages: &Messages) -> Vec<FileId> {
-    let (mut wanted, mut left) = (Vec::new(), SENT_BYTES);
-    let mut mentions: HashMap<FileId, u64> = HashMap::new();
+/// The newest files that messages name, each once, as far as they may be sent, and how many of its family are newer. Each mention of one
+/// carries its bytes, and counts.
+fn newest(messages: &Messages) -> Vec<(FileId, usize)> {
+    let (mut wanted, mut left): (Vec<(FileId, usize)>, u64) = (Vec::new(), SENT_BYTES);
+    let (mut images, mut pdfs) = (0, 0);
+    let mut mentions: HashMap<FileId, usize> = HashMap::new();
     messages
         .all()
         .iter()
@@ -79,14 +77,19 @@ fn newest(messages: &Messages) -> Vec<FileId> {
         if wanted.len() == FILES_SENT {
             break;
         }
-        if wanted.contains(&file.id) || !file.is_sent() {
+        if wanted.iter().any(|(id, _)| *id == file.id) || !file.is_sent() {
             continue;
         }
-        let all = file.bytes.saturating_mul(mentions.get(&file.id).copied().unwrap_or(1));
-        if let Some(rest) = left.checked_sub(all) {
-            left = rest;
-            wanted.push(file.id);
-        }
+        let mentioned = mentions.get(&file.id).copied().unwrap_or(1);
+        let Some(rest) = left.checked_sub(file.bytes.saturating_mul(mentioned as u64)) else { continue };
+        left = rest;
+        let newer = match file.kind {
+            FileKind::Pdf => &mut pdfs,
+            kind if kind.is_image() => &mut images,
+            _ => &mut 0,
+        };
+        *newer += mentioned;
+        wanted.push((file.id, *newer - mentioned));
     }
     wanted
 }

@@ -53,7 +53,9 @@ const SIGHT: Sight = Sight {
     images: IMAGES,
     image_bytes: 3_750_000,
     image_side: 8000,
+    images_max: 20,
     pdf_bytes: 4_500_000,
+    pdfs_max: 5,
 };
 
 /// The address in the region that is asked where none is set.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::frames::tests::frame;
 use super::*;
-use crate::agent::ports::llm::{MustCall, ProviderErrorKind as Kind, SentFiles, SystemPrompt};
+use crate::agent::ports::llm::{Loaded, MustCall, ProviderErrorKind as Kind, SentFiles, SystemPrompt};
 use crate::chat::fate::CallFate;
 use crate::chat::file::{FileKind, FileRef};
 use crate::chat::ids::{FileId, ToolCallId};
@@ -273,7 +273,7 @@ fn the_region_of_a_signature_is_that_of_the_address() {
 struct Asked {
     model: &'static str,
     messages: Vec<Message>,
-    bytes: HashMap<FileId, Option<Bytes>>,
+    bytes: HashMap<FileId, Loaded>,
     tools: Vec<Arc<ToolDef>>,
     choice: ModelChoice,
     may_call: bool,
@@ -302,7 +302,7 @@ impl Asked {
 
     fn file(&mut self, kind: FileKind, name: &str) -> FileRef {
         let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: 3, side: 9 };
-        self.bytes.insert(file.id, Some(Bytes::from_static(b"abc")));
+        self.bytes.insert(file.id, Loaded { bytes: Some(Bytes::from_static(b"abc")), newer: 0 });
         file
     }
 
@@ -332,7 +332,7 @@ impl Asked {
             client: self.client.to_owned(),
             context: "Screen.".to_owned(),
         };
-        let takes = (FACTS.sight)(self.model).takes(self.model, &[]);
+        let takes = (FACTS.sight)(self.model).takes(self.model, &[], None);
         let request = ChatRequest {
             system: &system,
             messages: &self.messages,

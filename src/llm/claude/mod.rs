@@ -36,7 +36,9 @@ pub(super) const SIGHT: Sight = Sight {
     // 5 MB in base64, on the strictest of its pages.
     image_bytes: 3_750_000,
     image_side: 8000,
+    images_max: 100,
     pdf_bytes: PDF_BYTES,
+    pdfs_max: 100,
 };
 
 /// The vendor as the table has it.

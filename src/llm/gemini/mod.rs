@@ -34,7 +34,9 @@ pub(super) const SIGHT: Sight = Sight {
     images: &[FileKind::Png, FileKind::Jpeg, FileKind::Webp],
     image_bytes: IMAGE_BYTES,
     image_side: u32::MAX,
+    images_max: 3000,
     pdf_bytes: PDF_BYTES,
+    pdfs_max: usize::MAX,
 };
 
 /// The vendor as the table has it.

@@ -38,7 +38,9 @@ const SIGHT: Sight = Sight {
     images: IMAGES,
     image_bytes: IMAGE_BYTES,
     image_side: u32::MAX,
+    images_max: usize::MAX,
     pdf_bytes: PDF_BYTES,
+    pdfs_max: usize::MAX,
 };
 
 /// The vendor as the table has it.

@@ -55,7 +55,9 @@ const SIGHT: Sight = Sight {
     images: IMAGES,
     image_bytes: IMAGE_BYTES,
     image_side: u32::MAX,
+    images_max: 500,
     pdf_bytes: PDF_BYTES,
+    pdfs_max: usize::MAX,
 };
 
 /// The vendor as the table has it.

@@ -37,7 +37,7 @@ async fn diagrams_are_drawn_when_somebody_wants_that() {
             true,
             0
         ],
-        "askedBefore": 1,
+        "askedBefore": 0,
         "drawn": [
             "Show code",
             false,
@@ -67,7 +67,7 @@ async fn diagrams_are_drawn_when_somebody_wants_that() {
             false,
             1
         ],
-        "frames": 1
+        "frames": 0
     });
     assert_eq!(seen["use"], drawn, "there and back, in the colours of the page");
     let refused = json!({

@@ -42,7 +42,7 @@ fn sources(text: &str, variables: &[(&str, &str)]) -> (tempfile::TempDir, Source
 /// Vendor, address, model and key of a provider.
 fn told(llm: &Llm, name: &str) -> (Vendor, String, String, String) {
     let section = llm.section(name).unwrap();
-    let Common { base_url, model, api_key, input: _ } = section.common.clone();
+    let Common { base_url, model, api_key, input: _, models: _ } = section.common.clone();
     (section.vendor(), base_url, model, api_key.expose_secret().to_owned())
 }
 

@@ -26,6 +26,9 @@ const show = (page, text) => page.evaluate(async (text) => {
 
 const button = (page) => page.locator('[data-act=draw]');
 
+/** How many frames the page has. It is asked itself: what the driver knows of them comes later. */
+const framesOf = (page) => page.evaluate(() => window.length);
+
 /** Presses the button, and what has become of the block when it is over. */
 async function draw(page) {
   await page.evaluate(() => document.querySelector('.sb-diagram-note')?.remove());
@@ -77,7 +80,7 @@ async function use(page) {
   await show(page, KINDS[0][1]);
   const look = () => page.evaluate(() => [document.querySelector('[data-act=draw]').textContent, document.querySelector('.sb-code pre').checkVisibility(), document.querySelectorAll('.sb-diagram img').length, document.activeElement.dataset.act ?? null, document.getElementById('status').textContent]);
   const settled = () => page.waitForFunction(() => !document.querySelector('[data-act=draw]').hasAttribute('aria-busy'));
-  const seen = { before: (await look()).slice(0, 3), askedBefore: page.frames().length };
+  const seen = { before: (await look()).slice(0, 3), askedBefore: await framesOf(page) };
   await button(page).focus();
   await page.keyboard.press('Enter');
   await page.waitForSelector('.sb-diagram img');
@@ -96,12 +99,13 @@ async function use(page) {
   seen.colours = [light, dark, await source()].map((source) => source.includes('fill%3A%23e9e7e2') || source.includes(encodeURIComponent('rgb(233, 231, 226)')));
   await button(page).focus();
   await page.keyboard.press('Enter');
+  await page.waitForFunction(() => !document.querySelector('.sb-diagram'));
   seen.back = await look();
   await page.keyboard.press('Space');
   await page.waitForSelector('.sb-diagram img');
   await settled();
   seen.again = (await look()).slice(0, 3);
-  seen.frames = page.frames().length;
+  seen.frames = await framesOf(page);
   return seen;
 }
 
@@ -129,7 +133,7 @@ async function hostile(page) {
     else seen.drawn += 1;
     if (!note && wrong(markup).length > 0) seen.residue.push(`${text.slice(0, 80)}: ${wrong(markup)}`);
     await page.locator('.sb-diagram img').click({ timeout: 1_000 }).catch(() => {});
-    seen.kept = Math.max(seen.kept, page.frames().length - 1);
+    seen.kept = Math.max(seen.kept, await framesOf(page));
   }
   return seen;
 }
@@ -151,7 +155,7 @@ const endless = () => withLibrary('for (;;);', async (page) => {
   const { note } = await draw(page);
   const took = Date.now() - from;
   // The page itself goes on meanwhile: the frame is a process of its own.
-  return { note, isInTime: took > 2_500 && took < 15_000, isAwake: await page.evaluate(() => window.ticks > 30), kept: page.frames().length - 1 };
+  return { note, isInTime: took > 2_500 && took < 15_000, isAwake: await page.evaluate(() => window.ticks > 30), kept: await framesOf(page) };
 });
 
 const TRIES = `
@@ -181,7 +185,7 @@ const takenOver = () => withLibrary(`${TRIES}
   const { alt, note } = await draw(page);
   await page.locator('.sb-diagram img').click();
   await page.waitForTimeout(500);
-  return { alt, note, kept: page.frames().length - 1, image: await page.evaluate(() => document.querySelector('.sb-diagram').innerHTML.startsWith('<img alt=')) };
+  return { alt, note, kept: await framesOf(page), image: await page.evaluate(() => document.querySelector('.sb-diagram').innerHTML.startsWith('<img alt=')) };
 });
 
 /** Answers that are none. */
