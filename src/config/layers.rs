@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::fitting::{PREFIX, find, fit_by, lookup};
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, prices, subscribers};
+use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, models, prices, subscribers};
 use crate::aws::Variables;
 use crate::llm::{UsualSetting, Vendor};
 
@@ -33,7 +33,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
         }
     };
     let mut layer = file_layer(sources, problems);
-    let prices = prices::take(&mut layer, problems);
+    let (prices, models) = (prices::take(&mut layer, problems), models::take(&mut layer, problems));
     let named = Named::find(&mut layer, &sources.env, problems);
     named.add_defaults(&mut defaults);
     issuers::prepare(&mut layer, &mut defaults, &sources.env, problems);
@@ -55,7 +55,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     let mut config: Config = fit(&mut merged, &defaults, "", problems)?;
     providers.put(&mut config.llm);
     mcp::inherit(&mut config, &sources.env);
-    config.prices = prices;
+    (config.prices, config.llm.models) = (prices, models);
     config.launch = sources.launch.clone();
     let aws = Variables::of(&sources.env);
     (config.files.aws, config.llm.aws) = (aws.clone(), aws);

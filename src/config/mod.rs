@@ -13,6 +13,7 @@ mod issuers;
 mod launch;
 mod layers;
 mod mcp;
+mod models;
 mod named;
 mod observability;
 mod own_data;

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::files::ModelConfigs;
 use super::http::Patience;
 use super::{Vendor, VendorConfig};
 use crate::agent::ports::llm::Takes;
@@ -39,6 +40,9 @@ pub struct LlmConfig {
     /// More providers, by a name of the operator's choice, read like those. Their `vendor` says how.
     #[serde(skip)]
     pub providers: BTreeMap<String, VendorConfig>,
+    /// `[models]`: what single models can be given. Read by itself, as their names have dots in them.
+    #[serde(skip)]
+    pub models: ModelConfigs,
     /// Who this server is to AWS.
     #[serde(skip)]
     pub aws: Variables,
@@ -115,6 +119,7 @@ impl Default for LlmConfig {
             breaker: Breaker::default(),
             vendors: Vendor::ALL.into_iter().map(|vendor| (vendor, vendor.defaults())).collect(),
             providers: BTreeMap::new(),
+            models: ModelConfigs::default(),
             aws: Variables::default(),
         }
     }
@@ -149,7 +154,8 @@ impl LlmConfig {
 
     /// What a model can be given.
     pub fn takes(&self, origin: &ModelOrigin) -> Takes {
-        self.section(&origin.provider).map(|section| section.takes(&origin.model)).unwrap_or_default()
+        let section = self.section(&origin.provider);
+        section.map(|section| section.takes(&origin.model, self.models.of(origin))).unwrap_or_default()
     }
 
     /// The section of the provider called `name`.

@@ -3,6 +3,7 @@
 //! **Invariant:** no file is left out silently: where its bytes are not sent, its model reads a sentence instead.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::agent::ports::llm::{SentFiles, Takes};
 use crate::chat::file::{FileKind, FileRef};
+use crate::chat::message::ModelOrigin;
 
 /// What a model can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -25,7 +27,7 @@ pub enum Input {
     Pdf,
 }
 
-/// `[llm.PROVIDER.models."NAME"]`: what the operator says of one model. What is not said is as it is known.
+/// `[models."NAME"]`: what the operator says of one model. What is not said is as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -41,6 +43,22 @@ pub struct ModelConfig {
     pub pdf_max_bytes: Option<NonZeroU64>,
     /// The most PDF documents of a request.
     pub pdfs_max: Option<NonZeroUsize>,
+}
+
+/// What is said of models, by `provider:model`, or by the model's name alone, which counts where the first is not there.
+#[derive(Debug, Clone, Default)]
+pub struct ModelConfigs(HashMap<String, ModelConfig>);
+
+impl ModelConfigs {
+    /// These, by their names.
+    pub fn new(said: impl IntoIterator<Item = (String, ModelConfig)>) -> Self {
+        Self(said.into_iter().collect())
+    }
+
+    /// What is said of that one.
+    pub(super) fn of(&self, ModelOrigin { provider, model }: &ModelOrigin) -> Option<&ModelConfig> {
+        self.0.get(&format!("{provider}:{model}")).or_else(|| self.0.get(model))
+    }
 }
 
 /// A row of a vendor's table of models: what those can be given.
@@ -185,8 +203,6 @@ pub(super) fn returned_by(tool: &str, call: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use bytes::Bytes;
 
     use super::*;

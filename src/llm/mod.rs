@@ -48,7 +48,7 @@ use crate::aws::Variables;
 use crate::chat::message::ModelOrigin;
 
 pub use self::config::{Breaker, DEMO, LlmConfig, NO_MODEL, Retry, UnknownModel, demo_model};
-pub use self::files::Input;
+pub use self::files::{Input, ModelConfig, ModelConfigs};
 pub use self::http::ConnectError;
 pub use self::router::Router;
 pub use self::vendor::{Common, Mistake, Refusal, UsualSetting, VendorConfig, Wire};

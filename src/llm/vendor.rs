@@ -1,7 +1,6 @@
 //! What a vendor's folder says of itself, and the settings of a provider: those that all have, and those that only its
 //! vendor knows.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -165,9 +164,6 @@ pub struct Common {
     /// What its models can be given; where nothing is set, what is known of them.
     #[serde(default)]
     pub input: Vec<Input>,
-    /// The same of single models, by their names.
-    #[serde(default)]
-    pub models: BTreeMap<String, ModelConfig>,
 }
 
 /// The settings of one provider.
@@ -206,9 +202,9 @@ impl VendorConfig {
         self.has_key() || self.own.has_credentials()
     }
 
-    /// What the model of that name can be given.
-    pub fn takes(&self, model: &str) -> Takes {
-        (self.vendor.facts().sight)(model).takes(model, &self.common.input, self.common.models.get(model))
+    /// What the model of that name can be given; `said` is what is said of it alone.
+    pub fn takes(&self, model: &str, said: Option<&ModelConfig>) -> Takes {
+        (self.vendor.facts().sight)(model).takes(model, &self.common.input, said)
     }
 
     /// Whether what it needs of this machine is there.
@@ -289,7 +285,6 @@ impl Vendor {
             model: (*model).to_owned(),
             api_key: SecretString::default(),
             input: Vec::new(),
-            models: BTreeMap::new(),
         };
         VendorConfig { vendor: self, common, own: defaults() }
     }
@@ -305,7 +300,7 @@ impl Vendor {
             (key.to_owned(), value)
         });
         let mut common = Table::from_iter(common);
-        common.extend(["input", "models"].into_iter().filter_map(|key| Some((key.to_owned(), section.remove(key)?))));
+        common.extend(section.remove("input").map(|input| ("input".to_owned(), input)));
         let common = serde_path_to_error::deserialize(Value::Table(common))?;
         Ok(VendorConfig { vendor: self, common, own: read(section)? })
     }

@@ -115,6 +115,26 @@ fn the_table_names_a_vendor_four_times() {
     }
 }
 
+/// The table of `docs/PROVIDERS.md`, against what models are really sent.
+#[test]
+fn the_sizes_and_numbers_of_files_are_documented() {
+    let text = read("docs/PROVIDERS.md");
+    for vendor in Vendor::ALL.into_iter().filter(|vendor| served_by(*vendor).is_empty()) {
+        let takes = vendor.defaults().takes("claude nova", None);
+        let number = |number: usize| if number == usize::MAX { "any".to_owned() } else { number.to_string() };
+        let side = if takes.image_side == u32::MAX { "any".to_owned() } else { format!("{} px", takes.image_side) };
+        let row = format!(
+            "| `{}` | {} bytes | {side} | {} | {} bytes | {} |",
+            vendor.name(),
+            takes.image_bytes,
+            number(takes.images_max),
+            takes.pdf_bytes,
+            number(takes.pdfs_max)
+        );
+        assert!(text.contains(&row), "{row}");
+    }
+}
+
 #[test]
 fn what_is_said_of_vendors_is_said_of_each() {
     let mut missing = Vec::new();

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{PIXEL, get, picture, pixel, playing, problem, uploaded};
+use crate::openai;
 use crate::support::frames::data;
-use crate::support::model::{Scripted, says};
+use crate::support::model::{Script, Scripted, says};
 
 const SEES: &str = "gpt-4o";
 const READS: &str = "gpt-3.5-turbo";
@@ -117,6 +118,36 @@ async fn only_the_newest_files_of_a_long_history_are_sent_again() {
     let history = json!(s.last_asked()).to_string();
     assert_eq!(history.matches("data:image/gif").count(), 20);
     assert_eq!(history.matches("only the newest files are sent").count(), 4);
+}
+
+#[tokio::test]
+async fn a_model_is_shown_no_more_at_once_than_it_takes() {
+    let settings = "[models.gpt-4o]\nimages_max = 2\npdfs_max = 1\n";
+    let answers = [says("A pixel."), says("Pixels.")].into_iter().map(Script::answer);
+    let s = openai::with(&[("default.toml", settings)], &[("LLM__OPENAI__MODEL", SEES)], answers).await;
+    let mut ids = Vec::new();
+    for name in ["a.gif", "b.gif", "c.gif", "a.pdf", "b.pdf"] {
+        let head = if name.ends_with("pdf") { "%PDF-1.4\n" } else { "GIF89a\u{1}\0\u{1}\0\0\0\0;" };
+        ids.push(uploaded(&s.app, name, format!("{head}{name}").into_bytes()).await["id"].clone());
+    }
+    let say = |text: &str, ids: &[Value]| {
+        let attachments: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        json!({"message": text, "context_type": "workflow", "conversation_id": "c", "attachments": attachments})
+    };
+    let first = s.app.chat(&say("Look", &ids[..4])).await;
+    let notice = data(&first, "notice");
+    assert_eq!(notice["message"], "Not shown to the model: a.gif (this model takes fewer images at once)");
+    assert_eq!(json!(s.last_asked()).to_string().matches("data:image/gif").count(), 2);
+
+    let second = s.app.chat(&say("And that", &ids[4..])).await;
+    assert!(second.iter().all(|frame| frame.event != "notice"), "what was shown before is no news: {second:?}");
+    let asked = json!(s.last_asked()).to_string();
+    let sentence = |what: &str, size: usize, family: &str| {
+        format!("[{what}, {size} bytes: not shown, this model takes fewer {family} at once]")
+    };
+    assert!(asked.contains(&sentence("image a.gif", 19, "images")), "{asked}");
+    assert!(asked.contains(&sentence("file a.pdf", 14, "PDF documents")), "{asked}");
+    assert_eq!((asked.matches("data:image/gif").count(), asked.matches("data:application/pdf").count()), (2, 1));
 }
 
 #[tokio::test]

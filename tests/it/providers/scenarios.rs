@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use switchboard::agent::ports::llm::{MustCall, SystemPrompt};
+use switchboard::agent::ports::llm::{Loaded, MustCall, SystemPrompt};
 use switchboard::chat::answer_format::AnswerFormat;
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::file::{FileKind, FileRef};
@@ -27,7 +27,7 @@ pub(super) struct Scenario {
     pub(super) must_call: MustCall<'static>,
     pub(super) format: Option<AnswerFormat>,
     /// The bytes of the files that the messages name.
-    pub(super) files: HashMap<FileId, Option<Bytes>>,
+    pub(super) files: HashMap<FileId, Loaded>,
 }
 
 /// The model that is asked, and what its vendor wants back: with thinking, with a call, and as a piece of its own.
@@ -329,7 +329,8 @@ pub(super) fn files(asked: &Asked) -> Scenario {
     let mut file = |kind, name: &str, content: &'static str| {
         let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: content.len() as u64, side: 1 };
         let is_kept = !content.is_empty();
-        bytes.insert(file.id, is_kept.then(|| Bytes::from_static(content.as_bytes())));
+        let content = is_kept.then(|| Bytes::from_static(content.as_bytes()));
+        bytes.insert(file.id, Loaded { bytes: content, newer: 0 });
         file
     };
     let given = vec![

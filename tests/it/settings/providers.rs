@@ -42,7 +42,7 @@ fn sources(text: &str, variables: &[(&str, &str)]) -> (tempfile::TempDir, Source
 /// Vendor, address, model and key of a provider.
 fn told(llm: &Llm, name: &str) -> (Vendor, String, String, String) {
     let section = llm.section(name).unwrap();
-    let Common { base_url, model, api_key, input: _, models: _ } = section.common.clone();
+    let Common { base_url, model, api_key, input: _ } = section.common.clone();
     (section.vendor(), base_url, model, api_key.expose_secret().to_owned())
 }
 
@@ -80,6 +80,50 @@ fn a_provider_has_its_vendors_settings_under_a_name_of_its_own() {
     let models = catalogue::default_models(&llm, &mut Vec::new());
     let models: Vec<_> = models.iter().map(|model| format!("{} {}", model.provider, model.model)).collect();
     assert_eq!(models, ["groq llama-3.3-70b-versatile", "desk qwen3:14b", "desk other", "claude-eu opus"]);
+}
+
+#[test]
+fn what_single_models_can_be_given_is_said_by_their_names() {
+    let text = r#"
+        [llm.openai]
+        input = ["text", "image"]
+        [llm.providers.desk]
+        vendor = "ollama"
+        [models."gpt-4.1"]
+        input = ["text"]
+        [models."desk:llama3.2-vision:11b"]
+        images_max = 1
+        image_max_bytes = 1000000
+    "#;
+    let (_dir, sources) = sources(text, &[]);
+    let llm = Config::load(&sources).unwrap().llm;
+    let takes = |name: &str| llm.takes(&llm.model(name).unwrap());
+    assert_eq!(takes("openai:gpt-4.1").names(), ["text"]);
+    assert_eq!(takes("openai:gpt-4.1-mini").names(), ["text", "image"], "another one");
+    let one = takes("desk:llama3.2-vision:11b");
+    assert_eq!((one.names(), one.images_max, one.image_bytes), (vec!["text", "image"], 1, 1_000_000));
+    assert_eq!(takes("ollama:llama3.2-vision:11b").images_max, usize::MAX, "that of another provider");
+}
+
+#[test]
+fn mistakes_in_what_is_said_of_models_have_their_places() {
+    let rows = [
+        ("models = 3", "models: must be a section"),
+        ("[models]\nbig = 3", "models.big: must be a section"),
+        (
+            "[models.\"gpt-4.1\"]\ncolours = 3",
+            "models.gpt-4.1.colours: unknown field `colours`, expected one of `input`, `image_max_bytes`, `image_max_side`, `images_max`, `pdf_max_bytes`, `pdfs_max`",
+        ),
+        ("[models.big]\nimages_max = 0", "models.big.images_max: invalid value: integer `0`, expected a nonzero usize"),
+        (
+            "[models.big]\ninput = [\"text\", \"sound\"]",
+            "models.big.input[1]: unknown variant `sound`, expected one of `text`, `image`, `pdf`",
+        ),
+    ];
+    for (text, expected) in rows {
+        let (_dir, sources) = sources(text, &[]);
+        assert_eq!(problems(&sources), [expected]);
+    }
 }
 
 #[test]
