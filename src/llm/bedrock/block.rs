@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::llm::files::Data;
@@ -24,6 +24,9 @@ pub(super) enum Block<'a> {
         source: Source<'a>,
     },
     Document(Document<'a>),
+    /// A text in the place of a document that is not sent.
+    #[serde(rename = "text")]
+    LeftOut(LeftOut<'a>),
     #[serde(rename_all = "camelCase")]
     ToolUse {
         tool_use_id: Cow<'a, str>,
@@ -49,6 +52,19 @@ pub(super) struct Document<'a> {
     pub(super) format: &'static str,
     pub(super) name: Cow<'a, str>,
     pub(super) source: Source<'a>,
+}
+
+/// What is said of a document that is not sent. Its name stays taken, so that those of the others do not change.
+#[derive(Debug)]
+pub(super) struct LeftOut<'a> {
+    pub(super) name: &'a str,
+    pub(super) said: Cow<'a, str>,
+}
+
+impl Serialize for LeftOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.said)
+    }
 }
 
 /// The bytes of a picture or a document.

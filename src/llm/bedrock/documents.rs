@@ -1,81 +1,65 @@
-//! The documents of a request, as Converse wants them: with names of certain characters, no two alike, five at most, and a text
-//! beside each. <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_DocumentBlock.html>.
+//! The documents of a request, as Converse wants them: with names of certain characters, no two alike, and a text beside each.
+//! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_DocumentBlock.html>.
 
 use std::collections::HashSet;
 
-use super::block::{Block, Document, Message};
-
-/// Five in one request; more are refused.
-const MAX_DOCUMENTS: usize = 5;
+use super::block::{Block, Document, LeftOut, Message};
 
 /// 200 characters for a name; 180 leave space for a number.
 const MAX_NAME_CHARS: usize = 180;
 
-/// Gives each document its name, has a sentence stand for all but the newest, and puts a text beside those that have none.
+/// Gives each document its name, and puts a text beside those that have none.
 pub(super) fn settle(messages: &mut [Message<'_>]) {
-    let mut all: Vec<&mut Vec<Block<'_>>> = Vec::new();
+    let mut names = Names::default();
     for message in messages {
-        let mut has_document = false;
-        let mut has_text = false;
-        for block in &message.content {
-            has_document |= matches!(block, Block::Document(_));
-            has_text |= matches!(block, Block::Text(_));
-        }
-        if has_document && !has_text {
-            message.content.push(Block::Text("The attached document.".into()));
-        }
-        all.push(&mut message.content);
-    }
-    let count = all.iter().flat_map(|blocks| blocks.iter()).map(documents_in).sum::<usize>();
-    let mut names = Names { taken: HashSet::new(), too_many: count.saturating_sub(MAX_DOCUMENTS) };
-    for block in all.into_iter().flatten() {
-        match block {
-            Block::ToolResult { content, .. } => {
-                content.iter_mut().for_each(|block| names.settle(block));
-                let has_text = content.iter().any(|block| matches!(block, Block::Text(_)));
-                if !has_text && content.iter().any(|block| matches!(block, Block::Document(_))) {
-                    content.push(Block::Text("The document.".into()));
+        put_text(&mut message.content, "The attached document.");
+        for block in &mut message.content {
+            match block {
+                Block::ToolResult { content, .. } => {
+                    content.iter_mut().for_each(|block| names.settle(block));
+                    put_text(content, "The document.");
                 }
+                block => names.settle(block),
             }
-            block => names.settle(block),
         }
     }
 }
 
-fn documents_in(block: &Block<'_>) -> usize {
-    match block {
-        Block::Document(_) => 1,
-        Block::ToolResult { content, .. } => content.iter().filter(|block| matches!(block, Block::Document(_))).count(),
-        _ => 0,
+/// Puts `text` behind documents that stand there without any.
+fn put_text<'a>(blocks: &mut Vec<Block<'a>>, text: &'static str) {
+    let is_text = |block: &Block<'_>| matches!(block, Block::Text(_) | Block::LeftOut(_));
+    if blocks.iter().any(|block| matches!(block, Block::Document(_))) && !blocks.iter().any(is_text) {
+        blocks.push(Block::Text(text.into()));
     }
 }
 
 /// The names so far.
+#[derive(Default)]
 struct Names {
     taken: HashSet<String>,
-    /// How many of the next documents are more than may be sent.
-    too_many: usize,
 }
 
 impl Names {
     fn settle(&mut self, block: &mut Block<'_>) {
-        let Block::Document(Document { name, .. }) = block else { return };
+        match block {
+            Block::Document(Document { name, .. }) => *name = self.take(name).into(),
+            Block::LeftOut(LeftOut { name, .. }) => {
+                self.take(name);
+            }
+            _ => {}
+        }
+    }
+
+    /// A name for a document that its user calls `name`.
+    fn take(&mut self, name: &str) -> String {
         let plain = plain_name(name);
-        // The names of those that are left out stay taken: what comes after them keeps its own.
         let mut unique = plain.clone();
         let mut number = 1;
         while !self.taken.insert(unique.clone()) {
             number += 1;
             unique = format!("{plain} ({number})");
         }
-        match self.too_many.checked_sub(1) {
-            Some(left) => {
-                self.too_many = left;
-                let said = format!("[file {name}: not shown, only the {MAX_DOCUMENTS} newest documents are sent]");
-                *block = Block::Text(said.into());
-            }
-            None => *name = unique.into(),
-        }
+        unique
     }
 }
 

@@ -404,9 +404,13 @@ fn text_and_picture_and_document_are_a_request_with_cache_points() {
 #[test]
 fn more_documents_than_may_be_sent_are_sentences_and_the_names_of_the_others_stay() {
     let mut asked = Asked::of(NAMED);
-    let files = (0..6).map(|_| asked.file(FileKind::Pdf, "a.pdf")).collect();
+    let files: Vec<FileRef> = (0..6).map(|_| asked.file(FileKind::Pdf, "a.pdf")).collect();
+    for (nth, file) in files.iter().rev().enumerate() {
+        asked.bytes.get_mut(&file.id).unwrap().newer = nth;
+    }
     asked.says("Look", files);
-    let mut expected = vec![json!({"text": "[file a.pdf: not shown, only the 5 newest documents are sent]"})];
+    let sentence = "[file a.pdf, 3 bytes: not shown, this model takes fewer PDF documents at once]";
+    let mut expected = vec![json!({"text": sentence})];
     expected.extend((2..=6).map(|number| document(&format!("a ({number})"))));
     expected.extend([json!({"text": "Look"}), point()]);
     assert_eq!(asked.body()["messages"][0]["content"], Value::Array(expected));

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::block::{Block, CachePoint, Document, Message, Reasoning, Source};
+use super::block::{Block, CachePoint, Document, LeftOut, Message, Reasoning, Source};
 use super::documents;
 use super::model::{Model, OwnFields};
 use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
-use crate::chat::file::FileRef;
+use crate::chat::file::{FileKind, FileRef};
 use crate::chat::ids::ToolCallId;
 use crate::chat::message::{AssistantPart, ModelOrigin};
 use crate::llm::anthropic::Thinking;
@@ -313,7 +313,8 @@ fn results<'a>(turn: &AssistantTurn<'a>, model: Model, sent: SentFiles<'a>) -> (
 
 /// Files as blocks, which stand before the text about them.
 fn files<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) -> Vec<Block<'a>> {
-    let block = |piece| match piece {
+    let files: Vec<&FileRef> = files.into_iter().collect();
+    let block = |(file, piece): (&'a FileRef, Piece<'a>)| match piece {
         Piece::Image(data) => {
             let media_type = data.kind.media_type();
             let format = media_type.strip_prefix("image/").unwrap_or(media_type);
@@ -322,9 +323,10 @@ fn files<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) 
         Piece::Pdf(name, data) => {
             Block::Document(Document { format: "pdf", name: name.into(), source: Source { bytes: data } })
         }
+        Piece::Text(said) if file.kind == FileKind::Pdf => Block::LeftOut(LeftOut { name: &file.name, said }),
         Piece::Text(text) => Block::Text(text),
     };
-    pieces(files, sent).into_iter().map(block).collect()
+    files.iter().copied().zip(pieces(files.iter().copied(), sent)).map(block).collect()
 }
 
 /// The id in the alphabet that is allowed here, `A-Za-z0-9_-`, and no longer than allowed; another vendor's id may be neither.
