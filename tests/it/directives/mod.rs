@@ -2,6 +2,7 @@
 
 mod approvals;
 mod backends;
+mod checks;
 mod credentials;
 mod many;
 mod outcomes;

@@ -1,5 +1,6 @@
 //! Files of users at the boundary: kept, read, deleted; and what models are sent of them, whatever wire they came by.
 
+mod checks;
 mod clients;
 mod kept;
 mod made;

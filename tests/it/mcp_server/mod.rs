@@ -2,6 +2,7 @@
 
 mod approvals;
 mod calls;
+mod checks;
 mod conformance;
 mod direct;
 mod hostile;

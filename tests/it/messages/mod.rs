@@ -1,5 +1,6 @@
 //! Anthropic's Messages at the boundary: whole requests in, whole streams and messages out, and the official clients.
 
+mod checks;
 mod client_tools;
 mod errors;
 mod history;

@@ -2,6 +2,7 @@
 //! they say when something fails.
 
 mod caps;
+mod checks;
 mod compatible;
 mod connections;
 mod faults;

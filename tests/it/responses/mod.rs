@@ -1,6 +1,7 @@
 //! OpenAI's Responses at the boundary: whole requests in, whole streams and objects out, and the official clients.
 
 mod approvals;
+mod checks;
 mod client_tools;
 mod history;
 mod repeating;

@@ -1,0 +1,82 @@
+//! Which tests hold which of the contract's checks of commands and facts, F01 to F71.
+
+use crate::support::checks::all_are_held;
+
+/// Tests by file and name, each behind the checks that it holds.
+const TESTED: &str = "
+F01 F02 F23 it/chat_message/turns.rs::a_plain_answer_has_every_field_of_the_protocol
+F03 it/chat_message/pages.rs::a_bubble_grows_with_the_pieces_and_ends_as_the_answer
+F03 it/chat_message/shown.rs::a_bubble_grows_and_ends_as_the_answer_and_the_next_message_works
+F04 it/chat_message/turns.rs::tools_are_named_and_nothing_else_of_them_is_told
+F05 it/chat_message/turns.rs::calls_whose_pieces_come_in_turn_are_made_one_after_the_other
+F06 F07 it/chat_message/refusals.rs::a_body_without_a_message_is_refused_in_the_words_of_the_protocol
+F08 it/chat_message/refusals.rs::nobody_is_answered_without_a_good_token
+F09 it/chat_message/refusals.rs::it_is_off_until_a_profile_is_named_and_that_has_to_be_there
+F10 it/chat_message/endings.rs::a_limit_of_rounds_ends_with_an_answer_or_a_sentence
+F11 F12 it/chat_message/endings.rs::a_model_that_fails_is_never_an_empty_success
+F13 F14 it/chat_message/turns.rs::arguments_that_are_none_and_tools_that_are_not_there_are_errors_for_the_model
+F15 it/chat_message/turns.rs::each_message_stands_alone_unless_it_names_its_conversation
+F16 it/chat_message/turns.rs::the_prompt_knows_tenant_user_and_agent
+F17 it/chat_message/pages.rs::it_shows_the_same_however_the_bytes_are_cut
+F17 it/chat_message/pages.rs::comments_while_a_model_is_slow_change_nothing
+F18 it/chat_message/endings.rs::a_client_that_leaves_stops_the_model_and_what_was_said_is_kept
+F19 it/chat_message/endings.rs::a_client_that_leaves_while_a_call_runs_stops_it_and_every_further_round
+F20 it/chat_message/endings.rs::a_server_that_stops_ends_the_stream_as_any_other
+F21 it/chat_message/pages.rs::one_page_shows_three_messages_with_a_restart_in_between
+F22 it/chat_message/endings.rs::an_answer_without_words_says_so_and_a_call_that_waits_offers_its_decisions
+F24 it/chat_message/turns.rs::what_is_offered_depends_on_the_callers_roles
+F25 it/directives/timeline.rs::a_call_that_the_callers_roles_do_not_allow_is_told_to_readers
+F26 F36 it/directives/requests.rs::a_models_bad_request_is_an_error_that_it_reads_and_keeps_nothing
+F27 F29 it/directives/requests.rs::nobody_sees_what_is_anothers
+F28 it/chat_message/refusals.rs::a_tenant_can_be_demanded_and_only_a_token_names_it
+F30 F31 F33 it/directives/requests.rs::a_models_call_becomes_a_directive_that_the_service_carries_out
+F32 it/directives/requests.rs::a_slow_backend_does_not_hold_the_model_up
+F34 F35 it/directives/requests.rs::a_client_requests_one_once_by_its_key_and_once_by_its_intent
+F36 F37 F51 it/directives/requests.rs::bad_requests_name_their_mistake_and_keep_nothing
+F37 it/directives/requests.rs::what_is_scheduled_is_sent_at_its_time_and_what_is_past_at_once
+F38 it/directives/requests.rs::what_is_canceled_before_its_time_is_never_sent_and_what_is_over_stays
+F39 F42 it/directives/outcomes.rs::outcomes_are_those_of_the_table
+F39 F42 it/directives/outcomes.rs::the_model_reads_what_became_of_it
+F40 it/directives/outcomes.rs::an_operator_has_a_failed_one_run_again
+F41 it/directives/outcomes.rs::a_backend_that_says_when_is_heard
+F42 it/directives/backends.rs::what_is_answered_after_its_time_changes_nothing_and_is_run_again_by_an_operator_alone
+F43 F44 it/death/directives.rs::no_directive_is_lost_or_sent_twice_on_sqlite
+F43 F44 it/death/directives.rs::no_directive_is_lost_or_sent_twice_by_two_processes_on_postgresql
+F45 it/death/directives.rs::one_that_waits_for_its_time_runs_after_its_process_was_killed
+F46 it/directives/approvals.rs::its_requester_lets_it_through_and_no_words_do
+F47 it/directives/approvals.rs::whoever_has_the_role_lets_it_through_and_its_requester_need_not_be_there
+F48 it/directives/approvals.rs::what_is_turned_down_or_not_decided_in_time_is_never_sent
+F49 it/directives/requests.rs::with_a_callers_token_it_begins_at_once_and_is_sent_with_that
+F50 it/directives/outcomes.rs::nothing_secret_is_in_the_store_or_told
+F50 it/directives/credentials.rs::each_credential_goes_to_whom_it_is_for_and_turns_up_nowhere_else
+F52 it/directives/schedules.rs::a_mistake_in_a_directive_is_named_with_its_place_and_nothing_starts
+F53 it/directives/backends.rs::a_service_has_one_token_for_each_tenant_and_a_fresh_one_once_it_is_refused
+F54 it/directives/signals.rs::a_role_tells_facts_each_of_a_key_once
+F55 it/directives/signals.rs::lists_are_filtered_ordered_and_paged
+F55 it/directives/requests.rs::lists_are_filtered_and_come_in_pages_without_gap_or_repeat
+F56 it/directives/webhooks.rs::a_delivery_is_signed_and_says_what_the_signal_says
+F57 F58 it/directives/webhooks.rs::one_that_fails_is_tried_again_and_holds_up_no_other
+F57 it/directives/webhooks.rs::one_that_is_slow_away_or_broken_holds_up_no_other
+F59 it/directives/webhooks.rs::signals_are_delivered_again_to_whom_an_operator_says
+F60 it/directives/webhooks.rs::a_fact_that_is_told_again_by_its_key_is_not_delivered_again
+F61 it/directives/timeline.rs::the_trail_names_the_directive_of_a_call
+F61 it/directives/timeline.rs::the_trail_is_whole_after_a_models_failure_and_an_abort
+F62 it/directives/timeline.rs::a_timeline_has_directives_and_signals_the_oldest_first
+F63 F65 it/chat_message/companions.rs::a_package_is_installed_by_those_who_may
+F63 it/chat_message/companions.rs::orders_without_a_package_are_refused
+F64 it/chat_message/companions_page.rs::the_install_buttons_of_the_chat_end_as_installed_or_with_the_backends_words
+F65 it/chat_message/companions.rs::a_package_that_was_refused_says_so_and_can_be_tried_again
+F66 it/chat_message/companions_page.rs::the_marketplace_installs_uninstalls_and_installs_again
+F67 it/identity/sessions/mod.rs::a_page_with_a_cookie_and_a_csrf_token_works_as_its_user
+F67 it/identity/sessions/mod.rs::the_cookie_is_sent_as_it_came
+F68 it/identity/sessions/refusals.rs::what_another_site_may_have_sent_is_refused_and_nobody_is_asked
+F69 it/identity/sessions/exchanges.rs::whatever_the_application_says_has_its_own_error_and_is_not_remembered
+F69 it/identity/sessions/exchanges.rs::an_application_that_is_not_there_is_told_as_that
+F70 it/identity/sessions/known.rs::an_answer_serves_the_same_cookie_and_csrf_token_alone
+F71 it/chat_message/companions_page.rs::a_page_with_nothing_but_its_cookie_and_its_token_against_forgeries_works
+";
+
+#[test]
+fn each_check_has_its_tests() {
+    all_are_held(TESTED, &[], 'F', 71);
+}
