@@ -77,8 +77,8 @@ pub struct SentFiles<'a> {
 pub struct Loaded {
     /// Its bytes; `None` where it is not kept any more.
     pub bytes: Option<Bytes>,
-    /// How many of those that are sent are newer and of its family: pictures, or PDF documents.
-    pub newer: usize,
+    /// How many of its family, pictures or PDF documents, are sent with it and those that are newer: one for each mention.
+    pub rank: usize,
 }
 
 impl<'a> SentFiles<'a> {
@@ -102,10 +102,10 @@ impl<'a> SentFiles<'a> {
             _ if !file.is_sent() => Some("it is too long to be read"),
             None => Some("only the newest files are sent, as far as they fit"),
             Some(Loaded { bytes: None, .. }) => Some("it is not kept any more"),
-            Some(Loaded { newer, .. }) if kind.is_image() && *newer >= images_max => {
+            Some(Loaded { rank, .. }) if kind.is_image() && *rank > images_max => {
                 Some("this model takes fewer images at once")
             }
-            Some(Loaded { newer, .. }) if is_pdf && *newer >= pdfs_max => {
+            Some(Loaded { rank, .. }) if is_pdf && *rank > pdfs_max => {
                 Some("this model takes fewer PDF documents at once")
             }
             Some(Loaded { .. }) => None,

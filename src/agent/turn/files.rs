@@ -25,9 +25,9 @@ impl Turns<'_> {
     /// When they cannot be read now.
     pub(super) async fn load_files(&self, messages: &Messages) -> Result<HashMap<FileId, Loaded>, FileError> {
         let mut loaded = HashMap::new();
-        for (id, newer) in newest(messages) {
+        for (id, rank) in newest(messages) {
             let bytes = self.agent.files.read(&self.cx.caller.owner, id).await?;
-            loaded.insert(id, Loaded { bytes, newer });
+            loaded.insert(id, Loaded { bytes, rank });
         }
         Ok(loaded)
     }
@@ -61,8 +61,7 @@ impl Turns<'_> {
     }
 }
 
-/// The newest files that messages name, each once, as far as they may be sent, and how many of its family are newer. Each mention of one
-/// carries its bytes, and counts.
+/// The newest files that messages name, each once with its rank, as far as they may be sent. Each mention of one carries its bytes.
 fn newest(messages: &Messages) -> Vec<(FileId, usize)> {
     let (mut wanted, mut left): (Vec<(FileId, usize)>, u64) = (Vec::new(), SENT_BYTES);
     let (mut images, mut pdfs) = (0, 0);
@@ -83,13 +82,13 @@ fn newest(messages: &Messages) -> Vec<(FileId, usize)> {
         let mentioned = mentions.get(&file.id).copied().unwrap_or(1);
         let Some(rest) = left.checked_sub(file.bytes.saturating_mul(mentioned as u64)) else { continue };
         left = rest;
-        let newer = match file.kind {
+        let rank = match file.kind {
             FileKind::Pdf => &mut pdfs,
             kind if kind.is_image() => &mut images,
             _ => &mut 0,
         };
-        *newer += mentioned;
-        wanted.push((file.id, *newer - mentioned));
+        *rank += mentioned;
+        wanted.push((file.id, *rank));
     }
     wanted
 }

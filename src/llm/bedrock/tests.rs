@@ -302,7 +302,7 @@ impl Asked {
 
     fn file(&mut self, kind: FileKind, name: &str) -> FileRef {
         let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: 3, side: 9 };
-        self.bytes.insert(file.id, Loaded { bytes: Some(Bytes::from_static(b"abc")), newer: 0 });
+        self.bytes.insert(file.id, Loaded { bytes: Some(Bytes::from_static(b"abc")), rank: 1 });
         file
     }
 
@@ -406,7 +406,7 @@ fn more_documents_than_may_be_sent_are_sentences_and_the_names_of_the_others_sta
     let mut asked = Asked::of(NAMED);
     let files: Vec<FileRef> = (0..6).map(|_| asked.file(FileKind::Pdf, "a.pdf")).collect();
     for (nth, file) in files.iter().rev().enumerate() {
-        asked.bytes.get_mut(&file.id).unwrap().newer = nth;
+        asked.bytes.get_mut(&file.id).unwrap().rank = nth + 1;
     }
     asked.says("Look", files);
     let sentence = "[file a.pdf, 3 bytes: not shown, this model takes fewer PDF documents at once]";

@@ -123,7 +123,7 @@ async fn only_the_newest_files_of_a_long_history_are_sent_again() {
 #[tokio::test]
 async fn a_model_is_shown_no_more_at_once_than_it_takes() {
     let settings = "[models.gpt-4o]\nimages_max = 2\npdfs_max = 1\n";
-    let answers = [says("A pixel."), says("Pixels.")].into_iter().map(Script::answer);
+    let answers = [says("A pixel."), says("Pixels."), says("Again.")].into_iter().map(Script::answer);
     let s = openai::with(&[("default.toml", settings)], &[("LLM__OPENAI__MODEL", SEES)], answers).await;
     let mut ids = Vec::new();
     for name in ["a.gif", "b.gif", "c.gif", "a.pdf", "b.pdf"] {
@@ -148,6 +148,11 @@ async fn a_model_is_shown_no_more_at_once_than_it_takes() {
     assert!(asked.contains(&sentence("image a.gif", 19, "images")), "{asked}");
     assert!(asked.contains(&sentence("file a.pdf", 14, "PDF documents")), "{asked}");
     assert_eq!((asked.matches("data:image/gif").count(), asked.matches("data:application/pdf").count()), (2, 1));
+
+    s.app.chat(&say("The last picture again", &ids[2..3])).await;
+    let asked = json!(s.last_asked()).to_string();
+    assert_eq!(asked.matches("data:image/gif").count(), 2, "each time that one is named it is sent");
+    assert!(asked.contains(&sentence("image b.gif", 19, "images")), "{asked}");
 }
 
 #[tokio::test]

@@ -330,7 +330,7 @@ pub(super) fn files(asked: &Asked) -> Scenario {
         let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: content.len() as u64, side: 1 };
         let is_kept = !content.is_empty();
         let content = is_kept.then(|| Bytes::from_static(content.as_bytes()));
-        bytes.insert(file.id, Loaded { bytes: content, newer: 0 });
+        bytes.insert(file.id, Loaded { bytes: content, rank: 1 });
         file
     };
     let given = vec![
