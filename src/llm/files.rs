@@ -9,11 +9,13 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::agent::ports::llm::{SentFiles, Takes};
 use crate::chat::file::{FileKind, FileRef};
 use crate::chat::message::ModelOrigin;
+use crate::llm::http::embed;
 
 /// What a model can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -143,12 +145,16 @@ pub(super) enum Piece<'a> {
 pub(super) struct Data<'a> {
     /// What is inside.
     pub(super) kind: FileKind,
-    bytes: &'a [u8],
+    bytes: &'a Bytes,
 }
 
 impl fmt::Display for Data<'_> {
+    /// Writes nothing where a request is written, whose body takes the bytes as they are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Base64Display::new(self.bytes, &STANDARD).fmt(f)
+        match embed(self.bytes) {
+            true => Ok(()),
+            false => Base64Display::new(self.bytes, &STANDARD).fmt(f),
+        }
     }
 }
 
@@ -179,7 +185,7 @@ fn piece<'a>(file: &'a FileRef, sent: SentFiles<'a>) -> Piece<'a> {
     }
     let FileRef { id, kind, name, .. } = file;
     // What is not left out has bytes.
-    let bytes = sent.of(*id).unwrap_or_default();
+    let Some(bytes) = sent.of(*id) else { return left_out(file, "it is not kept any more") };
     let data = Data { kind: *kind, bytes };
     match kind {
         FileKind::Png | FileKind::Jpeg | FileKind::Webp | FileKind::Gif => Piece::Image(data),
@@ -203,8 +209,6 @@ pub(super) fn returned_by(tool: &str, call: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
     use crate::agent::ports::llm::Loaded;
     use crate::chat::ids::FileId;

@@ -83,8 +83,8 @@ pub struct Loaded {
 
 impl<'a> SentFiles<'a> {
     /// The bytes of that one.
-    pub fn of(&self, id: FileId) -> Option<&'a [u8]> {
-        self.bytes?.get(&id)?.bytes.as_deref()
+    pub fn of(&self, id: FileId) -> Option<&'a Bytes> {
+        self.bytes?.get(&id)?.bytes.as_ref()
     }
 
     /// Why the model is not shown `file`, where that is so.

@@ -9,7 +9,7 @@ use crate::agent::ports::files::FileError;
 use crate::agent::ports::llm::{Loaded, SentFiles};
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
-use crate::chat::file::{FILES_SENT, FileKind};
+use crate::chat::file::{FILES_SENT, FileKind, FileRef};
 use crate::chat::ids::FileId;
 use crate::chat::message::Message;
 use crate::chat::notice::Notice;
@@ -25,9 +25,19 @@ impl Turns<'_> {
     /// When they cannot be read now.
     pub(super) async fn load_files(&self, messages: &Messages) -> Result<HashMap<FileId, Loaded>, FileError> {
         let mut loaded = HashMap::new();
-        for (id, rank) in newest(messages) {
-            let bytes = self.agent.files.read(&self.cx.caller.owner, id).await?;
-            loaded.insert(id, Loaded { bytes, rank });
+        let (mut images, mut pdfs) = (0, 0);
+        for (file, mentioned) in newest(messages) {
+            let bytes = self.agent.files.read(&self.cx.caller.owner, file.id).await?;
+            let rank = match file.kind {
+                FileKind::Pdf => &mut pdfs,
+                kind if kind.is_image() => &mut images,
+                _ => &mut 0,
+            };
+            // What is not kept any more takes no place.
+            if bytes.is_some() {
+                *rank += mentioned;
+            }
+            loaded.insert(file.id, Loaded { bytes, rank: *rank });
         }
         Ok(loaded)
     }
@@ -61,10 +71,10 @@ impl Turns<'_> {
     }
 }
 
-/// The newest files that messages name, each once with its rank, as far as they may be sent. Each mention of one carries its bytes.
-fn newest(messages: &Messages) -> Vec<(FileId, usize)> {
-    let (mut wanted, mut left): (Vec<(FileId, usize)>, u64) = (Vec::new(), SENT_BYTES);
-    let (mut images, mut pdfs) = (0, 0);
+/// The newest files that messages name, as far as they may be sent: each once, with how often it is named. Each mention carries its
+/// bytes.
+fn newest(messages: &Messages) -> Vec<(&FileRef, usize)> {
+    let (mut wanted, mut left): (Vec<(&FileRef, usize)>, u64) = (Vec::new(), SENT_BYTES);
     let mut mentions: HashMap<FileId, usize> = HashMap::new();
     messages
         .all()
@@ -76,19 +86,13 @@ fn newest(messages: &Messages) -> Vec<(FileId, usize)> {
         if wanted.len() == FILES_SENT {
             break;
         }
-        if wanted.iter().any(|(id, _)| *id == file.id) || !file.is_sent() {
+        if wanted.iter().any(|(other, _)| other.id == file.id) || !file.is_sent() {
             continue;
         }
         let mentioned = mentions.get(&file.id).copied().unwrap_or(1);
         let Some(rest) = left.checked_sub(file.bytes.saturating_mul(mentioned as u64)) else { continue };
         left = rest;
-        let rank = match file.kind {
-            FileKind::Pdf => &mut pdfs,
-            kind if kind.is_image() => &mut images,
-            _ => &mut 0,
-        };
-        *rank += mentioned;
-        wanted.push((file.id, *rank));
+        wanted.push((file, mentioned));
     }
     wanted
 }

@@ -1,7 +1,6 @@
 //! Requests signed with the credentials of AWS that this machine has.
 
 use async_trait::async_trait;
-use aws_lc_rs::digest::{SHA256, digest};
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 
@@ -27,11 +26,11 @@ impl Signed {
 
 #[async_trait]
 impl Sign for Signed {
-    async fn sign(&self, url: &Url, mut headers: HeaderMap, body: &[u8]) -> Result<HeaderMap, ProviderError> {
+    async fn sign(&self, url: &Url, mut headers: HeaderMap, digest: &[u8]) -> Result<HeaderMap, ProviderError> {
         // A proxy may change the others.
         let content_type = headers.get(CONTENT_TYPE).map(|value| (CONTENT_TYPE, value.clone()));
         let to_sign = HeaderMap::from_iter(content_type);
-        let signed = self.0.sign(url, to_sign, digest(&SHA256, body).as_ref()).await;
+        let signed = self.0.sign(url, to_sign, digest).await;
         headers.extend(signed.map_err(|error| {
             let kind = match error {
                 SignError::Credentials(_) if error.may_pass() => ProviderErrorKind::Unavailable { retry_after: None },

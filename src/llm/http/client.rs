@@ -4,6 +4,7 @@ use hyper::Response;
 use hyper::header::{HeaderMap, HeaderValue};
 use reqwest::{Body, Client, Url};
 
+use super::json::JsonBody;
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::bounded::client::{Reach, builder};
@@ -67,7 +68,7 @@ pub(super) async fn post(
     client: &Client,
     url: &Url,
     headers: HeaderMap,
-    body: Vec<u8>,
+    body: JsonBody,
 ) -> Result<Response<Body>, ProviderError> {
     let sent = client.post(url.clone()).headers(headers).body(body).send().await;
     let answer = sent.map_err(|error| {

@@ -2,10 +2,12 @@
 //! own limit; the whole answer has none, since a good answer may be long.
 //!
 //! - `client`: who carries a request
+//! - `json`: its body
 //! - `body`: the bytes of an answer, and how long they may take
 
 mod body;
 mod client;
+mod json;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,6 +25,8 @@ use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::body::Body;
 use self::client::Clients;
+use self::json::JsonBody;
+pub(crate) use self::json::embed;
 use super::failure;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 
@@ -87,11 +91,11 @@ pub(crate) struct Endpoint {
 /// Signs requests, where no key in a header says who asks.
 #[async_trait]
 pub(crate) trait Sign: Send + Sync {
-    /// `headers`, with those that sign a POST of `body` to `url`.
+    /// `headers`, with those that sign a POST to `url` of a body with the SHA-256 `digest`.
     ///
     /// # Errors
     /// When there is nothing to sign with.
-    async fn sign(&self, url: &Url, headers: HeaderMap, body: &[u8]) -> Result<HeaderMap, ProviderError>;
+    async fn sign(&self, url: &Url, headers: HeaderMap, digest: &[u8]) -> Result<HeaderMap, ProviderError>;
 }
 
 /// What must not appear in any error: the key, and the values of other headers that are marked as secret.
@@ -232,13 +236,13 @@ impl Endpoint {
     /// # Errors
     /// When there is no connection, no answer in time, or another status.
     pub(crate) async fn post(&self, body: &(impl Serialize + Sync)) -> Result<Opened, ProviderError> {
-        let json = serde_json::to_vec(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
+        let json = JsonBody::new(body).map_err(|error| ProviderError::new(ProviderErrorKind::Rejected, error))?;
         // A time that no clock reaches is no limit.
         let deadline = self.patience.first_byte.and_then(|wait| Instant::now().checked_add(wait));
         // What signs a request is as secret as a key.
         let signed = match &self.signer {
             Some(signer) => {
-                let headers = signer.sign(&self.url, self.headers.clone(), &json).await;
+                let headers = signer.sign(&self.url, self.headers.clone(), &json.digest()).await;
                 let headers = headers.map_err(|error| failure::cleaned(error, &self.secrets))?;
                 Some(self.clone().with_headers(headers))
             }
@@ -248,7 +252,7 @@ impl Endpoint {
         endpoint.try_post(json, deadline).await.map_err(|error| failure::cleaned(error, &endpoint.secrets))
     }
 
-    async fn try_post(&self, json: Vec<u8>, deadline: Option<Instant>) -> Result<Opened, ProviderError> {
+    async fn try_post(&self, json: JsonBody, deadline: Option<Instant>) -> Result<Opened, ProviderError> {
         // On the heap, which is freed when the head is there.
         let posted = Box::pin(client::post(&self.client, &self.url, self.headers.clone(), json));
         let answer = match deadline {

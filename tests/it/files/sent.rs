@@ -156,6 +156,28 @@ async fn a_model_is_shown_no_more_at_once_than_it_takes() {
 }
 
 #[tokio::test]
+async fn what_is_not_kept_any_more_takes_no_place_of_what_is() {
+    let settings = "[models.gpt-4o]\nimages_max = 2\n";
+    let answers = [says("Pixels."), says("Again.")].into_iter().map(Script::answer);
+    let s = openai::with(&[("default.toml", settings)], &[("LLM__OPENAI__MODEL", SEES)], answers).await;
+    let mut ids = Vec::new();
+    for name in ["a.gif", "b.gif", "c.gif"] {
+        let gif = format!("GIF89a\u{1}\0\u{1}\0\0\0\0;{name}").into_bytes();
+        ids.push(uploaded(&s.app, name, gif).await["id"].as_str().unwrap().to_owned());
+    }
+    let attachments: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+    let body = json!({"message": "Look", "context_type": "workflow", "conversation_id": "c", "attachments": attachments});
+    s.app.chat(&body).await;
+    let path = format!("/v1/agent/files/{}", ids[1]);
+    s.app.http.delete(s.app.url(&path)).bearer_auth(&s.app.token).send().await.unwrap();
+
+    s.app.say("c", "And now?").await;
+    let asked = json!(s.last_asked()).to_string();
+    assert!(asked.contains("[image b.gif, 19 bytes: not shown, it is not kept any more]"), "{asked}");
+    assert_eq!(asked.matches("data:image/gif").count(), 2, "{asked}");
+}
+
+#[tokio::test]
 async fn a_client_that_tells_its_history_tells_its_pictures_too() {
     let s = playing(SEES, [says("Yes.")]).await;
     let part = json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{PIXEL}")}});
