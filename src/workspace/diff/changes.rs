@@ -1,9 +1,8 @@
 //! Which lines of two texts differ, in time that does not grow with the square.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput};
+use imara_diff::{Algorithm, Diff, InternedInput, Token};
 
 /// Up to so many lines, on both sides together, all of them are compared with each other: where they repeat, that takes
 /// the square of this in time.
@@ -11,6 +10,9 @@ const MOST_LINES: usize = 8_000;
 
 /// The same for each part of a larger text, of which there may be many.
 const MOST_LINES_OF_PART: usize = 500;
+
+/// Up to so many lines of a part are looked at one by one before they are compared.
+const FEW_LINES: usize = 16;
 
 /// Lines of the old text that become lines of the new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,58 +27,78 @@ pub(super) struct Change {
 /// itself counts as replaced as a whole.
 pub(super) fn of(old: &[&str], new: &[&str]) -> Vec<Change> {
     let mut changes = Vec::new();
+    let lines = interned(old, new);
     if old.len() + new.len() <= MOST_LINES {
-        compare(old, new, (0, 0), &mut changes);
+        compare(&lines, (0, 0), &mut changes);
         return changes;
     }
+    let (before, after) = (&lines.before, &lines.after);
     let (mut old_at, mut new_at) = (0, 0);
-    for (old_end, new_end) in common(old, new).into_iter().chain([(old.len(), new.len())]) {
-        part(&old[old_at..old_end], &new[new_at..new_end], (old_at, new_at), &mut changes);
+    for (old_end, new_end) in common(&lines).into_iter().chain([(old.len(), new.len())]) {
+        let same = before[old_at..old_end].iter().zip(&after[new_at..new_end]).take_while(|(old, new)| old == new);
+        let same = same.count();
+        let (old_from, new_from) = (old_at + same, new_at + same);
+        let ends = before[old_from..old_end].iter().rev().zip(after[new_from..new_end].iter().rev());
+        let same = ends.take_while(|(old, new)| old == new).count();
+        let change = Change { old: old_from..old_end - same, new: new_from..new_end - same };
         (old_at, new_at) = (old_end + 1, new_end + 1);
+        let (old_lines, new_lines) = (&before[change.old.clone()], &after[change.new.clone()]);
+        if old_lines.is_empty() && new_lines.is_empty() {
+        } else if is_replaced(old_lines, new_lines) {
+            changes.push(change);
+        } else {
+            let part = interned(&old[change.old.clone()], &new[change.new.clone()]);
+            compare(&part, (change.old.start, change.new.start), &mut changes);
+        }
     }
     changes
 }
 
-/// The changes of a part that begins `at` these lines.
-fn part(old: &[&str], new: &[&str], at: (usize, usize), changes: &mut Vec<Change>) {
-    let before = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[before..], &new[before..]);
-    let after = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[..old.len() - after], &new[..new.len() - after]);
-    let at = (at.0 + before, at.1 + before);
-    if old.is_empty() && new.is_empty() {
-    } else if old.is_empty() || new.is_empty() || old.len() + new.len() > MOST_LINES_OF_PART {
-        changes.push(Change { old: at.0..at.0 + old.len(), new: at.1..at.1 + new.len() });
-    } else {
-        compare(old, new, at, changes);
-    }
+/// Lines as numbers, the same for the same.
+fn interned<'a>(old: &[&'a str], new: &[&'a str]) -> InternedInput<&'a str> {
+    let mut lines = InternedInput::default();
+    lines.update_before(old.iter().copied());
+    lines.update_after(new.iter().copied());
+    lines
 }
 
-fn compare(old: &[&str], new: &[&str], at: (usize, usize), changes: &mut Vec<Change>) {
-    let mut input = InternedInput::default();
-    input.update_before(old.iter().copied());
-    input.update_after(new.iter().copied());
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
-    diff.postprocess_lines(&input);
+/// Whether nothing of a part stays, or it is too large for a closer look.
+fn is_replaced(old: &[Token], new: &[Token]) -> bool {
+    let lines = old.len() + new.len();
+    lines > MOST_LINES_OF_PART || (lines <= FEW_LINES && !old.iter().any(|line| new.contains(line)))
+}
+
+fn compare(lines: &InternedInput<&str>, at: (usize, usize), changes: &mut Vec<Change>) {
+    let mut diff = Diff::compute(Algorithm::Histogram, lines);
+    diff.postprocess_lines(lines);
     let from = |lines: Range<u32>, at: usize| at + lines.start as usize..at + lines.end as usize;
     changes.extend(diff.hunks().map(|hunk| Change { old: from(hunk.before, at.0), new: from(hunk.after, at.1) }));
 }
 
+/// Where a text has a line.
+#[derive(Clone, Copy)]
+enum Place {
+    Nowhere,
+    Once(usize),
+    Often,
+}
+
 /// Lines that stand in both texts just once, as many as have the same order in both.
-fn common(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
-    let mut places: HashMap<&str, [Option<usize>; 2]> = HashMap::with_capacity(old.len());
-    let mut repeated: HashMap<&str, ()> = HashMap::new();
-    for (side, lines) in [old, new].into_iter().enumerate() {
-        for (at, line) in lines.iter().enumerate() {
-            if places.entry(line).or_default()[side].replace(at).is_some() {
-                repeated.insert(line, ());
-            }
+fn common(lines: &InternedInput<&str>) -> Vec<(usize, usize)> {
+    let count = lines.interner.num_tokens() as usize;
+    let [old, new] = [&lines.before, &lines.after].map(|side| {
+        let mut places = vec![Place::Nowhere; count];
+        for (at, line) in side.iter().enumerate() {
+            let place = &mut places[line.0 as usize];
+            *place = if let Place::Nowhere = place { Place::Once(at) } else { Place::Often };
         }
-    }
-    let once = old.iter().filter(|line| !repeated.contains_key(*line));
-    let pairs: Vec<(usize, usize)> = once
-        .filter_map(|line| match places.get(line) {
-            Some([Some(old), Some(new)]) => Some((*old, *new)),
+        places
+    });
+    let pairs: Vec<(usize, usize)> = lines
+        .before
+        .iter()
+        .filter_map(|line| match (old[line.0 as usize], new[line.0 as usize]) {
+            (Place::Once(old), Place::Once(new)) => Some((old, new)),
             _ => None,
         })
         .collect();

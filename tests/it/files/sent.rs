@@ -1,11 +1,17 @@
 //! What models are sent of files: the picture itself, or a sentence about it, whatever wire the question came by.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{PIXEL, get, picture, pixel, playing, problem, uploaded};
 use crate::openai;
+use crate::support::app::TestApp;
+use crate::support::converse;
 use crate::support::frames::data;
 use crate::support::model::{Script, Scripted, says};
+use crate::support::sigv4::{KEY_ID, SECRET, Signed};
+use crate::support::upstream::{Answer, Upstream};
 
 const SEES: &str = "gpt-4o";
 const READS: &str = "gpt-3.5-turbo";
@@ -153,6 +159,61 @@ async fn a_model_is_shown_no_more_at_once_than_it_takes() {
     let asked = json!(s.last_asked()).to_string();
     assert_eq!(asked.matches("data:image/gif").count(), 2, "each time that one is named it is sent");
     assert!(asked.contains(&sentence("image b.gif", 19, "images")), "{asked}");
+}
+
+/// A picture that is larger than what is encoded at once.
+fn large_gif() -> Vec<u8> {
+    let mut gif = b"GIF89a\x01\0\x01\0\0\0\0;".to_vec();
+    gif.extend((0..300_001_u32).flat_map(|nth| nth.to_le_bytes()));
+    gif
+}
+
+/// The pictures of a request, decoded.
+fn pictures(body: &[u8], mark: &str) -> Vec<Vec<u8>> {
+    let text = std::str::from_utf8(body).unwrap();
+    let data = text.split(mark).skip(1).map(|rest| rest.split_once('"').unwrap().0);
+    data.map(|base64| STANDARD.decode(base64).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_large_picture_is_sent_whole_as_often_as_its_request_is() {
+    let answers = [Answer::status(503, "application/json", "{}"), says("A pixel.").answer()];
+    let s = openai::with(&[], &[("LLM__OPENAI__MODEL", SEES), ("LLM__RETRY__BASE_MS", "0")], answers).await;
+    let kept = uploaded(&s.app, "a.gif", large_gif()).await;
+    let body = json!({"message": "Look", "context_type": "workflow", "attachments": [{"id": kept["id"]}]});
+    let frames = s.app.chat(&body).await;
+    assert_eq!(data(&frames, "message_complete")["content"], "A pixel.");
+    let requests = s.model.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert_eq!(request.header("content-length"), Some(request.body.len().to_string().as_str()));
+        assert!(pictures(&request.body, "data:image/gif;base64,") == [large_gif()], "the same bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_a_large_picture_is_signed_as_it_is_sent() {
+    let answer = [converse::text("A pixel."), converse::end()].concat();
+    let upstream = Upstream::script([Answer::ok("application/vnd.amazon.eventstream", answer)]).await;
+    let url = upstream.url();
+    let app = TestApp::start(&[
+        ("LLM__PROVIDER", "bedrock"),
+        ("LLM__BEDROCK__BASE_URL", &url),
+        ("LLM__BEDROCK__MODEL", "amazon.nova-pro-v1:0"),
+        ("LLM__BEDROCK__AUTH", "aws"),
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ACCESS_KEY_ID", KEY_ID),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+    ])
+    .await;
+    let kept = uploaded(&app, "a.gif", large_gif()).await;
+    app.chat(&json!({"message": "Look", "context_type": "workflow", "attachments": [{"id": kept["id"]}]})).await;
+    let requests = upstream.requests();
+    let [request] = &requests[..] else { panic!("{} requests", requests.len()) };
+    let signed =
+        Signed { method: &request.method, path: &request.path, headers: &request.headers, body: &request.body };
+    assert_eq!(signed.verify_now("bedrock", "eu-central-1"), Ok(()));
+    assert!(pictures(&request.body, "\"bytes\":\"") == [large_gif()], "the same bytes");
 }
 
 #[tokio::test]

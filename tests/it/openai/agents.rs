@@ -1,10 +1,12 @@
 //! Programs that want an answer as a value of a type: the official client, LangChain and Pydantic AI (`tests/peers/agents`),
-//! in front of each of the vendors' wires.
+//! in front of each of the vendors' wires; and what LangChain makes of texts, tools, approvals and a stop.
 
 use serde_json::{Value, json};
 
 use super::wires::{self, Turn, Wire};
+use super::{playing, with};
 use crate::support::app::TestApp;
+use crate::support::model::{calls, says, turn};
 use crate::support::python;
 use crate::support::upstream::Request;
 
@@ -60,4 +62,53 @@ async fn an_expression_that_cannot_be_run_is_no_obstacle() {
     let (app, _model) = Wire::OpenAi.serve(|_| Turn::Says(json!({"price": "1.50"}).to_string())).await;
     let Some(seen) = run(&["decimal"], &app).await else { return };
     assert_eq!(seen, json!({"decimal": {"price": "1.50"}}));
+}
+
+#[tokio::test]
+async fn langchain_reads_an_answer_as_it_comes() {
+    let s = playing([turn().text("Good ").text("day").done()]).await;
+    let Some(seen) = run(&["langchain-text"], &s.app).await else { return };
+    assert_eq!(seen, json!({"langchain-text": {"content": "Good day", "tokens": 15, "reason": "stop"}}));
+}
+
+#[tokio::test]
+async fn langchain_calls_its_own_tools_until_the_answer_is_there() {
+    let both = turn()
+        .call("w1", "get_weather", &json!({"city": "Paris"}))
+        .call("w2", "get_weather", &json!({"city": "Rome"}))
+        .done();
+    let s = playing([both, calls("w3", "get_weather", &json!({"city": "Oslo"})), says("Sunny everywhere.")]).await;
+    let Some(seen) = run(&["langchain-tool"], &s.app).await else { return };
+    let kinds = ["human", "ai", "tool", "tool", "ai", "tool", "ai"];
+    let expected = json!({"asked": ["Paris", "Rome", "Oslo"], "content": "Sunny everywhere.", "kinds": kinds});
+    assert_eq!(seen, json!({"langchain-tool": expected}));
+    assert!(json!(s.last_asked()).to_string().contains("It is sunny in Oslo."));
+}
+
+#[tokio::test]
+async fn a_stream_that_langchain_stops_ends_the_run() {
+    let s = playing([turn().text("Well").hangs()]).await;
+    let Some(seen) = run(&["langchain-stop"], &s.app).await else { return };
+    assert_eq!(seen, json!({"langchain-stop": {"content": "Well"}}));
+    s.model.clients_gone(1).await;
+}
+
+#[tokio::test]
+async fn a_conversation_that_langchain_keeps_is_told_with_each_question_and_answered_again() {
+    let s = playing([says("Hello."), says("Ada."), says("You are Ada.")]).await;
+    let Some(seen) = run(&["langchain-again"], &s.app).await else { return };
+    assert_eq!(seen, json!({"langchain-again": {"answers": ["Ada.", "You are Ada."]}}));
+    let asked = s.asked();
+    assert_eq!(asked[1], asked[2], "the same is asked again");
+    let told = json!(asked[1]).to_string();
+    assert!(told.contains("I am Ada.") && told.contains("Hello."), "{told}");
+}
+
+#[tokio::test]
+async fn langchain_is_told_in_words_what_waits_for_a_person_and_where() {
+    let s = with(&[], &[("LLM__PROVIDER", "demo")], []).await;
+    let Some(seen) = run(&["langchain-approval"], &s.app).await else { return };
+    let text = seen["langchain-approval"]["content"].as_str().unwrap_or_else(|| panic!("{seen}"));
+    let page = format!("accept or reject it on this server's page, {}/#/waiting", s.app.url(""));
+    assert!(text.contains(&page), "{text}");
 }

@@ -136,6 +136,18 @@ async fn a_tool_row_unfolds_to_what_was_called_and_said() {
 }
 
 #[tokio::test]
+async fn six_calls_of_one_tool_tell_their_difference_in_their_rows() {
+    let id = |nth: u32| format!("550e8400-e29b-41d4-a716-44665544000{nth}");
+    let six = (0..6).fold(turn(), |turn, nth| {
+        turn.call(&format!("r{nth}"), "get_workflow_rule", &json!({"workflow_id": id(nth)}))
+    });
+    let s = Scripted::playing([six.done(), says("These.")]).await;
+    let Some(seen) = visit("alike", &s.app).await else { return };
+    let rows: Vec<String> = (0..6).map(|nth| format!("Get workflow rule {}", id(nth))).collect();
+    assert_eq!(seen, json!({"before": rows, "after": rows, "wrong": []}));
+}
+
+#[tokio::test]
 async fn an_answer_is_drawn_with_all_that_people_write_and_copied_as_it_is() {
     let code = "fn main() { let x = 1; }\n";
     let text = format!(

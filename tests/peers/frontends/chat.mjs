@@ -168,6 +168,21 @@ const cases = {
     return { ...seen, sent: await thread() };
   }),
 
+  /** Six calls of one tool: their rows, before and after a reload, and what each of them is called with. */
+  alike: () => visit({}, async (page, { ready, say, answered }) => {
+    const rows = () => page.evaluate(() => [...document.querySelectorAll("sb-tool-call .tool-row")].map((row) => `${row.querySelector(".tool-name").textContent} ${row.querySelector(".tool-hint").textContent}`));
+    const told = () => page.waitForFunction(() => document.querySelectorAll("sb-tool-call details").length === 6);
+    await ready();
+    await say("Which rules are there?");
+    await answered(1);
+    await told();
+    const before = await rows();
+    await page.reload();
+    await answered(1);
+    await told();
+    return { before, after: await rows() };
+  }),
+
   /** What a tool was called with, as it happens and after a reload. */
   calls: () => visit({}, async (page, { ready, say, answered }) => {
     await ready();
