@@ -58,6 +58,10 @@ const CALM_PAUSE: Duration = Duration::from_millis(50);
 /// Writes to the disk whose middle one is told.
 const SYNCS: usize = 200;
 
+/// What is taken of a history as the product is shipped (`limits.history_bytes`), and a line of code.
+const SHIPPED_HISTORY: &str = "262144";
+const CODE: &str = "    let value = compute(input, other); // what it is\n";
+
 /// How long the log of an ended run is kept where a rush is looked at, and how long after it memory is read.
 const RETENTION_S: u64 = 10;
 const CALM_AFTER: Duration = Duration::from_secs(15);
@@ -111,25 +115,33 @@ pub async fn wires(report: &mut Report, upstream: &Upstream) {
         }
         report.add(name, "us", most, vec![(Role::Product, chunk)]);
     }
-    let long: Arc<[String]> = (0..HISTORY_TEXTS).map(history_text).collect();
-    for (speaks, name) in [
-        (Speaks::Completions, "a history of 2 MB by Chat Completions"),
-        (Speaks::Responses, "a history of 2 MB by Responses"),
-        (Speaks::Messages, "a history of 2 MB by Messages"),
-    ] {
-        let mut rounds = Vec::new();
-        for _ in 0..ROUNDS {
-            let short = load_by((speaks, &none), &server, (1, HISTORY_RUNS), "fast 1").await;
-            let long = load_by((speaks, &long), &server, (1, HISTORY_RUNS), "fast 1").await;
-            rounds.push((long - short) / 1e3);
+    let bounded = Server::start_product(upstream, &[("LIMITS__HISTORY_BYTES", SHIPPED_HISTORY)]);
+    load(&bounded, SHORT_CONNECTIONS, 20, "fast 1").await;
+    let escaped: Arc<[String]> = (0..HISTORY_TEXTS).map(|nth| history_text(nth, "\"it's\" naïve\n", 20)).collect();
+    let code: Arc<[String]> = (0..HISTORY_TEXTS).map(|nth| history_text(nth, CODE, CODE.len() + 5)).collect();
+    for (server, counts) in [(&bounded, "256 KiB of it count"), (&server, "all of it counts")] {
+        for (texts, of) in [(&code, "lines of code"), (&escaped, "an escape in six letters")] {
+            for (speaks, wire) in [
+                (Speaks::Completions, "Chat Completions"),
+                (Speaks::Responses, "Responses"),
+                (Speaks::Messages, "Messages"),
+            ] {
+                let mut rounds = Vec::new();
+                for _ in 0..ROUNDS {
+                    let short = load_by((speaks, &none), server, (1, HISTORY_RUNS), "fast 1").await;
+                    let long = load_by((speaks, texts), server, (1, HISTORY_RUNS), "fast 1").await;
+                    rounds.push((long - short) / 1e3);
+                }
+                let name = format!("a history of 2 MB, {of}, {counts}, by {wire}");
+                report.add(name.leak(), "ms", Most::Is(10.0), vec![(Role::Product, median(rounds))]);
+            }
         }
-        report.add(name, "ms", Most::Is(10.0), vec![(Role::Product, median(rounds))]);
     }
 }
 
-/// A text of 5 KB, another one for each place.
-fn history_text(nth: usize) -> String {
-    format!("{nth}: \"it's\" naïve\n").repeat(HISTORY_BYTES / HISTORY_TEXTS / 20)
+/// A text of 5 KB, of lines of so many bytes, another one for each place.
+fn history_text(nth: usize, line: &str, bytes: usize) -> String {
+    format!("{nth}: {line}").repeat(HISTORY_BYTES / HISTORY_TEXTS / bytes)
 }
 
 /// A whole short request in a new conversation, with the store on the disk; the product also with PostgreSQL.

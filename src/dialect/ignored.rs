@@ -1,14 +1,10 @@
 //! What a request asks for and is not done for it. A header of the answer names it; a client that wants all or nothing says so
 //! (`Prefer: handling=strict`, RFC 7240), and is refused then.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use http::HeaderMap;
-use serde_json::value::RawValue;
 
-use super::{DecodeError, FieldError, json};
-use crate::bounded::json::parse;
+use super::json::{self, Members};
+use super::{DecodeError, FieldError};
 
 /// The header that names it.
 const HEADER: &str = "x-switchboard-ignored";
@@ -36,10 +32,9 @@ impl Ignored {
     }
 
     /// Adds what `body` asks for of `unknown`: fields that are nobody's here, each with its values that ask for nothing.
-    pub(super) fn add_unknown(&mut self, body: &str, unknown: &[(&'static str, &[&str])]) {
-        let Ok(fields) = parse::<BTreeMap<Cow<'_, str>, &RawValue>>(body) else { return };
+    pub(super) fn add_unknown(&mut self, body: &Members<'_>, unknown: &[(&'static str, &[&str])]) {
         for (name, nothing) in unknown {
-            let asks = json::given(fields.get(*name).copied()).is_some_and(|raw| {
+            let asks = json::given(body.get(name)).is_some_and(|raw| {
                 let compact: String = raw.get().split_whitespace().collect();
                 !nothing.contains(&compact.as_str())
             });

@@ -1,5 +1,12 @@
 //! Reading request bodies: JSON text with a bounded depth, and fields that are checked one by one.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -31,6 +38,24 @@ pub(super) fn object(body: &[u8]) -> Result<&str, DecodeError> {
     }
 }
 
+/// The fields of an object by their names, each as its text.
+pub(super) struct Members<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
+
+impl<'a> Members<'a> {
+    /// Those of the object that `text` is.
+    ///
+    /// # Errors
+    /// [`DecodeError::NotJson`] when it is none.
+    pub(super) fn of(text: &'a str) -> Result<Self, DecodeError> {
+        json::parse(text).map(Self).map_err(|error| DecodeError::NotJson(error.to_string()))
+    }
+
+    /// That field, unless it is `null`.
+    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.get(name).copied().filter(|raw| raw.get() != "null")
+    }
+}
+
 /// The field, unless it says that it is absent: by `null` or an empty text.
 pub(super) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
     raw.filter(|raw| !matches!(raw.get(), "null" | r#""""#))
@@ -39,6 +64,38 @@ pub(super) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
 /// The fields of an object; `None` of anything else. A list would pass for the fields in their order.
 pub(super) fn fields<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| json::parse(text).ok())
+}
+
+/// The elements of a list by their fields; `None` of one that is no object, or whose fields are others. `None` where it is no list.
+pub(super) fn objects<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<Vec<Option<T>>> {
+    // Long lists are read once, and only those in which something is wrong are read piece by piece.
+    match json::parse::<Vec<Object<T>>>(raw.get()) {
+        Ok(all) => Some(all.into_iter().map(|Object(fields)| Some(fields)).collect()),
+        Err(_) => Some(json::parse::<Vec<&RawValue>>(raw.get()).ok()?.into_iter().map(fields).collect()),
+    }
+}
+
+/// The fields of an object. A list would pass for them in their order.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectOf(PhantomData))
+    }
+}
+
+struct ObjectOf<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectOf<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
 }
 
 /// Reads a field that is there, be it `null`: for fields in which that means something else than nothing.
@@ -102,6 +159,37 @@ pub(super) fn required_text(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_are_objects_whose_fields_fit_whichever_stand_beside_them() {
+        #[derive(Deserialize)]
+        struct Item<'a> {
+            id: Option<String>,
+            #[serde(borrow)]
+            content: Option<&'a RawValue>,
+        }
+        let read = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            let all = objects::<Item<'_>>(raw)?.into_iter();
+            Some(all.map(|item| Some((item.as_ref()?.id.clone(), item?.content?.get().to_owned()))).collect::<Vec<_>>())
+        };
+        let id = |id: &str| Some(id.to_owned());
+        let rows = [
+            (
+                r#"[{"id":"a","content":[1, "\n"],"b":{}},{"content":"x"}]"#,
+                Some(vec![Some((id("a"), "[1, \"\\n\"]".to_owned())), Some((None, "\"x\"".to_owned()))]),
+            ),
+            (r#"[{"id":"a","content":1},["b",2]]"#, Some(vec![Some((id("a"), "1".to_owned())), None])),
+            (r#"[{"id":7,"content":1},{"id":"a","content":1}]"#, Some(vec![None, Some((id("a"), "1".to_owned()))])),
+            ("[null, 1, \"a\"]", Some(vec![None; 3])),
+            ("[]", Some(Vec::new())),
+            (r#"{"id":"a"}"#, None),
+            ("null", None),
+        ];
+        for (json, expected) in rows {
+            assert_eq!(read(json), expected, "{json}");
+        }
+    }
 
     #[test]
     fn a_body_is_an_object_that_everybody_reads_alike() {

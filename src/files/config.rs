@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::s3::{Bucket, S3Config};
 use crate::aws::Variables;
 
-/// 256 KiB are written to a folder at once.
-const PART: usize = 256 << 10;
+/// 64 KiB are written to a folder at once.
+const PART: usize = 64 << 10;
 
 /// 5 MiB: the least that S3 takes as a part that is not the last one.
 #[cfg(feature = "aws")]

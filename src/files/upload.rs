@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayloadMut, WriteMultipart};
+use object_store::{Error, ObjectStore, ObjectStoreExt, WriteMultipart};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::task::TaskTracker;
@@ -15,14 +16,12 @@ pub(super) struct Upload {
     objects: Arc<dyn ObjectStore>,
     path: Path,
     part: usize,
-    state: State,
+    /// What is not sent yet, at most a part. One buffer holds all of them, one after the other.
+    held: BytesMut,
+    /// What is sent in parts; `None` as long as all of it may be one.
+    parts: Option<Parts>,
     /// Where its first step, its last one and what takes it back come to their end though its sender goes.
     tasks: TaskTracker,
-}
-
-enum State {
-    Whole(PutPayloadMut),
-    Parts(Parts),
 }
 
 /// Parts that are sent. Dropped before their end, they are taken back.
@@ -36,44 +35,57 @@ struct Parts {
 impl Upload {
     /// An upload to `path` in parts of so many bytes. Nothing is sent yet.
     pub(super) fn new(objects: Arc<dyn ObjectStore>, path: Path, part: usize, tasks: TaskTracker) -> Self {
-        Self { objects, path, part, state: State::Whole(PutPayloadMut::new()), tasks }
+        Self { objects, path, part, held: BytesMut::new(), parts: None, tasks }
     }
 
     /// Takes more bytes, and waits until no part is on its way any more.
-    pub(super) async fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
-        if let State::Whole(held) = &mut self.state {
-            if held.content_length().saturating_add(piece.len()) <= self.part {
-                held.extend_from_slice(piece);
-                return Ok(());
+    pub(super) async fn write(&mut self, mut piece: &[u8]) -> Result<(), Error> {
+        while !piece.is_empty() {
+            if self.held.len() == self.part {
+                self.send().await?;
             }
-            let begun = Parts::begin(Arc::clone(&self.objects), self.path.clone(), self.part, self.tasks.clone());
-            let mut parts = self.tasks.spawn(begun).await.map_err(broken_off)??;
-            if let Some(sent) = &mut parts.sent {
-                std::mem::take(held).freeze().into_iter().for_each(|bytes| sent.put(bytes));
-            }
-            self.state = State::Parts(parts);
-        }
-        if let State::Parts(Parts { sent: Some(sent), .. }) = &mut self.state {
-            sent.write(piece);
-            sent.wait_for_capacity(1).await?;
+            let (now, rest) = piece.split_at(piece.len().min(self.part - self.held.len()));
+            self.held.extend_from_slice(now);
+            piece = rest;
         }
         Ok(())
     }
 
+    /// Sends a part, behind which there are others.
+    async fn send(&mut self) -> Result<(), Error> {
+        let parts = match &mut self.parts {
+            Some(parts) => parts,
+            None => {
+                let begun = Parts::begin(Arc::clone(&self.objects), self.path.clone(), self.part, self.tasks.clone());
+                self.parts.insert(self.tasks.spawn(begun).await.map_err(broken_off)??)
+            }
+        };
+        let part = std::mem::take(&mut self.held).freeze();
+        if let Some(sent) = &mut parts.sent {
+            sent.put(part.clone());
+            sent.wait_for_capacity(1).await?;
+        }
+        self.held = part.try_into_mut().unwrap_or_default();
+        self.held.clear();
+        Ok(())
+    }
+
     /// Makes it the object.
-    pub(super) async fn finish(self) -> Result<(), Error> {
-        match self.state {
-            State::Whole(held) => self.objects.put(&self.path, held.freeze()).await.map(drop),
-            State::Parts(mut parts) => match parts.sent.take() {
-                Some(sent) => self.tasks.spawn(sent.finish()).await.map_err(broken_off)?.map(drop),
-                None => Ok(()),
-            },
+    pub(super) async fn finish(mut self) -> Result<(), Error> {
+        let last = std::mem::take(&mut self.held).freeze();
+        let Some(mut parts) = self.parts else { return self.objects.put(&self.path, last.into()).await.map(drop) };
+        match parts.sent.take() {
+            Some(mut sent) => {
+                sent.put(last);
+                self.tasks.spawn(sent.finish()).await.map_err(broken_off)?.map(drop)
+            }
+            None => Ok(()),
         }
     }
 
     /// Takes back what was sent of it.
     pub(super) async fn abort(self) {
-        if let State::Parts(mut parts) = self.state
+        if let Some(mut parts) = self.parts
             && let Some(taken_back) = parts.take_back()
         {
             let _ = taken_back.await;

@@ -15,6 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use memchr::memchr2;
 use tokio::time::{Sleep, sleep};
 
 use super::Services;
@@ -176,24 +177,35 @@ impl Held {
 /// Whether `json` has more than `most` lists and objects in each other. Brackets in texts do not count. The result for
 /// invalid JSON has no meaning: the parser refuses it.
 fn is_deeper_than(most: usize, json: &[u8]) -> bool {
-    let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
-    for byte in json {
-        match (byte, in_text) {
-            _ if is_escaped => is_escaped = false,
-            (b'\\', true) => is_escaped = true,
-            (b'"', _) => in_text = !in_text,
-            (_, true) => {}
-            (b'[' | b'{', false) => {
+    let (mut depth, mut rest) = (0_usize, json);
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        match byte {
+            b'"' => rest = behind_text(behind),
+            b'[' | b'{' => {
                 depth += 1;
                 if depth > most {
                     return true;
                 }
             }
-            (b']' | b'}', false) => depth = depth.saturating_sub(1),
-            (_, false) => {}
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
         }
     }
     false
+}
+
+/// What stands behind the quote that ends a text.
+fn behind_text(mut json: &[u8]) -> &[u8] {
+    while let Some(at) = memchr2(b'"', b'\\', json) {
+        json = match &json[at..] {
+            [b'"', behind @ ..] => return behind,
+            // A back-slash, and what it stands before.
+            [_, _, behind @ ..] => behind,
+            [..] => break,
+        };
+    }
+    &[]
 }
 
 /// A body that has to be there in time. The time is one for all of it: bytes that come one by one do not make it longer.

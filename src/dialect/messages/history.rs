@@ -78,11 +78,10 @@ struct Content {
 /// # Errors
 /// What it must be.
 pub(super) fn read(raw: &RawValue, is_unawaited: impl Fn(&str) -> bool) -> Result<Told, String> {
-    let list: Vec<&RawValue> = parse(raw.get()).map_err(|_| "must be a list of messages".to_owned())?;
+    let list = json::objects::<Message<'_>>(raw).ok_or_else(|| "must be a list of messages".to_owned())?;
     let mut told = Told::default();
     let mut messages = Vec::with_capacity(list.len());
-    for (at, raw) in list.into_iter().enumerate() {
-        let message = json::fields::<Message<'_>>(raw);
+    for (at, message) in list.into_iter().enumerate() {
         let role = message.as_ref().and_then(|message| parse::<Role>(message.role?.get()).ok());
         match message.zip(role) {
             Some((message, Role::System)) => told.instructions.extend(text_in(message.content, &TEXT)),

@@ -18,6 +18,7 @@ use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::Question;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
 use crate::dialect::ignored::Ignored;
+use crate::dialect::json::Members;
 use crate::dialect::told::{Limits, Unawaited, bounded, effort, fits, go_on, text_in, tokens};
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
@@ -41,47 +42,54 @@ const LITTLE: i64 = 4096;
 const SOME: i64 = 12_288;
 
 /// The body; what is not named here is accepted and ignored.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = MessagesRequest)]
 pub struct Body<'a> {
     /// A profile's `context_type`.
-    #[serde(borrow)]
     #[schema(value_type = String, example = "workflow")]
     model: Option<&'a RawValue>,
     /// The conversation so far. It ends with a message of the user's: text, or results of tools.
-    #[serde(borrow)]
     #[schema(value_type = Vec<Object>, example = json!([{"role": "user", "content": "What does this workflow do?"}]))]
     messages: Option<&'a RawValue>,
     /// What the client wants of the assistant, where the profile takes it: a text, or blocks of text.
-    #[serde(borrow)]
     #[schema(value_type = Option<Value>)]
     system: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>, example = 1024)]
     max_tokens: Option<&'a RawValue>,
     /// Whether the answer is a stream.
-    #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     stream: Option<&'a RawValue>,
     /// Tools that the client runs.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<&'a RawValue>,
     /// `type` is `auto`, `any`, `none`, or `tool` with the `name` of one.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<f64>)]
     temperature: Option<&'a RawValue>,
     /// `type` is `adaptive`, `enabled` with `budget_tokens`, or `disabled`.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     thinking: Option<&'a RawValue>,
     /// `effort`: how much the model thinks. `format`: `json_schema` with a `schema`.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     output_config: Option<&'a RawValue>,
+}
+
+impl<'a> Body<'a> {
+    fn of(members: &Members<'a>) -> Self {
+        Self {
+            model: members.get("model"),
+            messages: members.get("messages"),
+            system: members.get("system"),
+            max_tokens: members.get("max_tokens"),
+            stream: members.get("stream"),
+            tools: members.get("tools"),
+            tool_choice: members.get("tool_choice"),
+            temperature: members.get("temperature"),
+            thinking: members.get("thinking"),
+            output_config: members.get("output_config"),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -142,7 +150,8 @@ pub(super) struct Read {
 /// The request in `body`. Results at its end that nobody waits for are told, where the profile believes them.
 pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
-    let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let members = Members::of(text)?;
+    let body = Body::of(&members);
     let (mut errors, mut ignored) = (Vec::new(), Ignored::default());
     let model = json::required_text(body.model, "model", &mut errors);
     let is_stream = json::optional(body.stream, "stream", "true or false", &mut errors).unwrap_or(false);
@@ -154,7 +163,7 @@ pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Resu
     let answer_format = format(output.as_ref().and_then(|output| output.format), &mut errors)?;
     let effort = wished_effort(thinking.as_ref(), output.as_ref(), &mut ignored);
     let model_wish = wish(&body, effort, &mut ignored, &mut errors);
-    ignored.add_unknown(text, &UNKNOWN);
+    ignored.add_unknown(&members, &UNKNOWN);
     let is_unawaited = |call: &str| results.has(model.as_deref(), call);
     let told = json::given(body.messages).ok_or_else(|| "is required".to_owned());
     let told = told.and_then(|raw| history::read(raw, is_unawaited));
@@ -188,7 +197,7 @@ pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Resu
 /// About how many tokens the texts of a request have: one for four bytes of them.
 pub(super) fn estimate(body: &[u8]) -> Result<usize, DecodeError> {
     let text = json::object(body)?;
-    let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let body = Body::of(&Members::of(text)?);
     Ok(tokens([body.messages, body.tools, body.system].into_iter().flatten()))
 }
 

@@ -16,6 +16,7 @@ use crate::chat::input::{RunOptions, Screen};
 use crate::chat::model::ModelWish;
 use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, RunInput, content};
 use crate::dialect::ignored::Ignored;
+use crate::dialect::json::Members;
 use crate::dialect::told::{
     Limits, ToldTurn, Unawaited, bounded, content_in, effort as told_effort, fits, go_on, text_in,
 };
@@ -44,56 +45,63 @@ pub struct Read {
 }
 
 /// The body; what is not named here is accepted and ignored.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = OpenAiRequest)]
 pub struct Body<'a> {
     /// A profile's `context_type`.
-    #[serde(borrow)]
     #[schema(value_type = String, example = "workflow")]
     model: Option<&'a RawValue>,
     /// The conversation so far. It ends with a message of the user, or with results of tools.
-    #[serde(borrow)]
     #[schema(value_type = Vec<Message<'a>>, example = json!([{"role": "user", "content": "What does this workflow do?"}]))]
     messages: Option<&'a RawValue>,
     /// Whether the answer is a stream.
-    #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     stream: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     stream_options: Option<&'a RawValue>,
     /// 1: there is one answer.
-    #[serde(borrow)]
     #[schema(value_type = Option<u64>)]
     n: Option<&'a RawValue>,
     /// Tools that the client runs.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<&'a RawValue>,
     /// Whether one of them has to be called: `auto`, `none`, `required`, or the name of one.
-    #[serde(borrow)]
     #[schema(value_type = Option<Value>)]
     tool_choice: Option<&'a RawValue>,
     /// The form of the answer: `text`, `json_object` or `json_schema`.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     response_format: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<f64>)]
     temperature: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>)]
     max_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>)]
     max_completion_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     reasoning_effort: Option<&'a RawValue>,
     /// `conversation_id` names the conversation.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
+}
+
+impl<'a> Body<'a> {
+    fn of(members: &Members<'a>) -> Self {
+        Self {
+            model: members.get("model"),
+            messages: members.get("messages"),
+            stream: members.get("stream"),
+            stream_options: members.get("stream_options"),
+            n: members.get("n"),
+            tools: members.get("tools"),
+            tool_choice: members.get("tool_choice"),
+            response_format: members.get("response_format"),
+            temperature: members.get("temperature"),
+            max_tokens: members.get("max_tokens"),
+            max_completion_tokens: members.get("max_completion_tokens"),
+            reasoning_effort: members.get("reasoning_effort"),
+            metadata: members.get("metadata"),
+        }
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -156,7 +164,8 @@ struct Metadata<'a> {
 /// is named.
 pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_>) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
-    let body: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
+    let members = Members::of(text)?;
+    let body = Body::of(&members);
     let mut errors = Vec::new();
     let model = json::required_text(body.model, "model", &mut errors);
     let stream = json::optional(body.stream, "stream", "true or false", &mut errors).unwrap_or(false);
@@ -172,7 +181,7 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
     let client_tools = tools::tools(body.tools, &mut errors)?;
     let (client_tools, tool_choice) = tools::choice(body.tool_choice, client_tools, &mut ignored, &mut errors);
     let answer_format = format::format(body.response_format, &mut errors)?;
-    ignored.add_unknown(text, &format::UNKNOWN);
+    ignored.add_unknown(&members, &format::UNKNOWN);
     let unchecked = matches!(&answer_format, Some(AnswerFormat::Schema(schema)) if !schema.unchecked.is_empty());
     ignored.add_if(unchecked, "response_format.pattern");
     let model_wish = wish(&body, &mut ignored, &mut errors);
@@ -256,11 +265,11 @@ fn messages(
         errors.push(FieldError { field: "messages", reason });
         None
     };
-    let list = raw.and_then(|raw| parse::<Vec<&RawValue>>(raw.get()).ok());
+    let list = raw.and_then(json::objects::<Message<'_>>);
     let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
     let (mut read, mut instructions) = (Vec::with_capacity(list.len()), Vec::new());
-    for (at, raw) in list.into_iter().enumerate() {
-        let Some(message) = json::fields::<Message<'_>>(raw) else {
+    for (at, message) in list.into_iter().enumerate() {
+        let Some(message) = message else {
             return refuse(format!("must have an object with a role as message {at}"));
         };
         match message.role.and_then(|role| parse::<Role>(role.get()).ok()) {

@@ -114,13 +114,12 @@ pub(super) fn read(raw: &RawValue) -> Result<Input, String> {
     if let Ok(text) = parse::<String>(raw.get()) {
         return Ok(Input { texts: vec![Content { text, files: Vec::new() }], ..Input::default() });
     }
-    let list: Vec<&RawValue> = parse(raw.get()).map_err(|_| "must be a text or a list of items".to_owned())?;
+    let list = json::objects::<Item<'_>>(raw).ok_or_else(|| "must be a text or a list of items".to_owned())?;
     if list.len() > MOST {
         return Err(format!("must have at most {MOST} items"));
     }
     let mut items = Vec::with_capacity(list.len());
-    for (at, raw) in list.into_iter().enumerate() {
-        let item = json::fields::<Item<'_>>(raw);
+    for (at, item) in list.into_iter().enumerate() {
         let of = item.as_ref().and_then(Item::of);
         let (Some(item), Some(of)) = (item, of) else {
             return Err(format!("must have an item with a type, or with a role, at {at}"));

@@ -18,8 +18,8 @@ use serde::Serialize;
 /// 64 KiB of text are one piece.
 const TEXT: usize = 64 << 10;
 
-/// 48 KiB of a file become 64 KiB of text. A multiple of three: only the last piece may have padding (RFC 4648, section 4).
-const FILE: usize = 48 << 10;
+/// 12 KiB of a file become 16 KiB of text. A multiple of three: only the last piece may have padding (RFC 4648, section 4).
+const FILE: usize = 12 << 10;
 
 thread_local! {
     /// What [`embed`] was given since the body that this thread writes was last written to; `None` where it writes none.
@@ -227,7 +227,8 @@ mod tests {
         let bytes = Bytes::from(vec![1; 100]);
         assert!(EMBEDDED.with_borrow(Option::is_none));
         let body = JsonBody::new(&File(bytes.clone())).unwrap();
-        let is_shared = body.pieces.iter().any(|piece| matches!(piece, Piece::File(file) if file.as_ptr() == bytes.as_ptr()));
+        let is_shared =
+            body.pieces.iter().any(|piece| matches!(piece, Piece::File(file) if file.as_ptr() == bytes.as_ptr()));
         assert!(is_shared, "{body:?}");
     }
 

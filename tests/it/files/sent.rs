@@ -227,7 +227,8 @@ async fn what_is_not_kept_any_more_takes_no_place_of_what_is() {
         ids.push(uploaded(&s.app, name, gif).await["id"].as_str().unwrap().to_owned());
     }
     let attachments: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
-    let body = json!({"message": "Look", "context_type": "workflow", "conversation_id": "c", "attachments": attachments});
+    let body =
+        json!({"message": "Look", "context_type": "workflow", "conversation_id": "c", "attachments": attachments});
     s.app.chat(&body).await;
     let path = format!("/v1/agent/files/{}", ids[1]);
     s.app.http.delete(s.app.url(&path)).bearer_auth(&s.app.token).send().await.unwrap();

@@ -138,9 +138,8 @@ async fn a_tool_row_unfolds_to_what_was_called_and_said() {
 #[tokio::test]
 async fn six_calls_of_one_tool_tell_their_difference_in_their_rows() {
     let id = |nth: u32| format!("550e8400-e29b-41d4-a716-44665544000{nth}");
-    let six = (0..6).fold(turn(), |turn, nth| {
-        turn.call(&format!("r{nth}"), "get_workflow_rule", &json!({"workflow_id": id(nth)}))
-    });
+    let six = (0..6)
+        .fold(turn(), |turn, nth| turn.call(&format!("r{nth}"), "get_workflow_rule", &json!({"workflow_id": id(nth)})));
     let s = Scripted::playing([six.done(), says("These.")]).await;
     let Some(seen) = visit("alike", &s.app).await else { return };
     let rows: Vec<String> = (0..6).map(|nth| format!("Get workflow rule {}", id(nth))).collect();
