@@ -8,7 +8,7 @@ use super::{PIXEL, get, picture, pixel, playing, problem, uploaded};
 use crate::openai;
 use crate::support::app::TestApp;
 use crate::support::converse;
-use crate::support::frames::data;
+use crate::support::frames::{data, text};
 use crate::support::model::{Script, Scripted, says};
 use crate::support::sigv4::{KEY_ID, SECRET, Signed};
 use crate::support::upstream::{Answer, Upstream};
@@ -182,7 +182,7 @@ async fn a_large_picture_is_sent_whole_as_often_as_its_request_is() {
     let kept = uploaded(&s.app, "a.gif", large_gif()).await;
     let body = json!({"message": "Look", "context_type": "workflow", "attachments": [{"id": kept["id"]}]});
     let frames = s.app.chat(&body).await;
-    assert_eq!(data(&frames, "message_complete")["content"], "A pixel.");
+    assert_eq!(text(&frames), "A pixel.");
     let requests = s.model.requests();
     assert_eq!(requests.len(), 2);
     for request in requests {
