@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -66,12 +66,52 @@ pub(super) fn fields<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     Some(raw.get()).filter(|text| text.starts_with('{')).and_then(|text| json::parse(text).ok())
 }
 
-/// The elements of a list by their fields; `None` of one that is no object, or whose fields are others. `None` where it is no list.
-pub(super) fn objects<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<Vec<Option<T>>> {
+/// The longest list of objects. `{}` has two bytes and takes up to some hundred as fields.
+const MOST_OBJECTS: usize = 50_000;
+
+/// The elements of a list by their fields; `None` of one that is no object, or whose fields are others.
+///
+/// # Errors
+/// What it must be: `what`, where it is no list, else shorter.
+pub(super) fn objects<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<Vec<Option<T>>, String> {
     // Long lists are read once, and only those in which something is wrong are read piece by piece.
-    match json::parse::<Vec<Object<T>>>(raw.get()) {
-        Ok(all) => Some(all.into_iter().map(|Object(fields)| Some(fields)).collect()),
-        Err(_) => Some(json::parse::<Vec<&RawValue>>(raw.get()).ok()?.into_iter().map(fields).collect()),
+    if let Ok(Objects(all)) = json::parse::<Objects<T>>(raw.get()) {
+        return Ok(all);
+    }
+    let list: Vec<&RawValue> = json::parse(raw.get()).map_err(|_| format!("must be {what}"))?;
+    match list.len() > MOST_OBJECTS {
+        true => Err(format!("must have at most {MOST_OBJECTS} items")),
+        false => Ok(list.into_iter().map(fields).collect()),
+    }
+}
+
+/// A list of objects and nothing else, which is not too long.
+struct Objects<T>(Vec<Option<T>>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Objects<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ObjectsOf(PhantomData))
+    }
+}
+
+struct ObjectsOf<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectsOf<T> {
+    type Value = Objects<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Objects<T>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Object(fields)) = list.next_element()? {
+            if all.len() == MOST_OBJECTS {
+                return Err(A::Error::custom("too long"));
+            }
+            all.push(Some(fields));
+        }
+        Ok(Objects(all))
     }
 }
 
@@ -170,21 +210,22 @@ mod tests {
         }
         let read = |json: &str| {
             let raw: &RawValue = serde_json::from_str(json).unwrap();
-            let all = objects::<Item<'_>>(raw)?.into_iter();
-            Some(all.map(|item| Some((item.as_ref()?.id.clone(), item?.content?.get().to_owned()))).collect::<Vec<_>>())
+            let all = objects::<Item<'_>>(raw, "a list")?.into_iter();
+            Ok(all.map(|item| Some((item.as_ref()?.id.clone(), item?.content?.get().to_owned()))).collect::<Vec<_>>())
         };
         let id = |id: &str| Some(id.to_owned());
         let rows = [
             (
                 r#"[{"id":"a","content":[1, "\n"],"b":{}},{"content":"x"}]"#,
-                Some(vec![Some((id("a"), "[1, \"\\n\"]".to_owned())), Some((None, "\"x\"".to_owned()))]),
+                Ok(vec![Some((id("a"), "[1, \"\\n\"]".to_owned())), Some((None, "\"x\"".to_owned()))]),
             ),
-            (r#"[{"id":"a","content":1},["b",2]]"#, Some(vec![Some((id("a"), "1".to_owned())), None])),
-            (r#"[{"id":7,"content":1},{"id":"a","content":1}]"#, Some(vec![None, Some((id("a"), "1".to_owned()))])),
-            ("[null, 1, \"a\"]", Some(vec![None; 3])),
-            ("[]", Some(Vec::new())),
-            (r#"{"id":"a"}"#, None),
-            ("null", None),
+            (r#"[{"id":"a","content":1},["b",2]]"#, Ok(vec![Some((id("a"), "1".to_owned())), None])),
+            (r#"[{"id":7,"content":1},{"id":"a","content":1}]"#, Ok(vec![None, Some((id("a"), "1".to_owned()))])),
+            ("[null, 1, \"a\"]", Ok(vec![None; 3])),
+            ("[]", Ok(Vec::new())),
+            (r#"{"id":"a"}"#, Err("must be a list".to_owned())),
+            ("null", Err("must be a list".to_owned())),
+            (&format!("[{}{{}}]", "{},".repeat(MOST_OBJECTS)), Err("must have at most 50000 items".to_owned())),
         ];
         for (json, expected) in rows {
             assert_eq!(read(json), expected, "{json}");

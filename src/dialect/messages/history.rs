@@ -78,7 +78,7 @@ struct Content {
 /// # Errors
 /// What it must be.
 pub(super) fn read(raw: &RawValue, is_unawaited: impl Fn(&str) -> bool) -> Result<Told, String> {
-    let list = json::objects::<Message<'_>>(raw).ok_or_else(|| "must be a list of messages".to_owned())?;
+    let list = json::objects::<Message<'_>>(raw, "a list of messages")?;
     let mut told = Told::default();
     let mut messages = Vec::with_capacity(list.len());
     for (at, message) in list.into_iter().enumerate() {

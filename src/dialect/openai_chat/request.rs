@@ -25,6 +25,9 @@ use crate::dialect::{DecodeError, FieldError, call_ids, json};
 /// The parts of a content that are text.
 const TEXT: [&str; 1] = ["text"];
 
+/// What the messages must be.
+const LIST: &str = "a list of messages";
+
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
@@ -265,8 +268,11 @@ fn messages(
         errors.push(FieldError { field: "messages", reason });
         None
     };
-    let list = raw.and_then(json::objects::<Message<'_>>);
-    let Some(list) = list else { return refuse("must be a list of messages".to_owned()) };
+    let list = match raw.map(|raw| json::objects::<Message<'_>>(raw, LIST)) {
+        Some(Ok(list)) => list,
+        Some(Err(reason)) => return refuse(reason),
+        None => return refuse(format!("must be {LIST}")),
+    };
     let (mut read, mut instructions) = (Vec::with_capacity(list.len()), Vec::new());
     for (at, message) in list.into_iter().enumerate() {
         let Some(message) = message else {

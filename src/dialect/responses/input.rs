@@ -17,9 +17,6 @@ use crate::dialect::told::{ToldTurn, content_in, text_in};
 /// The parts of a content that are text.
 const TEXT: [&str; 4] = ["input_text", "output_text", "text", "refusal"];
 
-/// The longest list of items.
-const MOST: usize = 50_000;
-
 /// What a request tells.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Input {
@@ -114,10 +111,7 @@ pub(super) fn read(raw: &RawValue) -> Result<Input, String> {
     if let Ok(text) = parse::<String>(raw.get()) {
         return Ok(Input { texts: vec![Content { text, files: Vec::new() }], ..Input::default() });
     }
-    let list = json::objects::<Item<'_>>(raw).ok_or_else(|| "must be a text or a list of items".to_owned())?;
-    if list.len() > MOST {
-        return Err(format!("must have at most {MOST} items"));
-    }
+    let list = json::objects::<Item<'_>>(raw, "a text or a list of items")?;
     let mut items = Vec::with_capacity(list.len());
     for (at, item) in list.into_iter().enumerate() {
         let of = item.as_ref().and_then(Item::of);
