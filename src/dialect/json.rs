@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -105,7 +105,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectsOf<T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Objects<T>, A::Error> {
         let mut all = Vec::new();
-        while let Some(Object(fields)) = list.next_element()? {
+        while let Some(fields) = list.next_element_seed(ObjectOf(PhantomData))? {
             if all.len() == MOST_OBJECTS {
                 return Err(A::Error::custom("too long"));
             }
@@ -116,25 +116,25 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectsOf<T> {
 }
 
 /// The fields of an object. A list would pass for them in their order.
-struct Object<T>(T);
+struct ObjectOf<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectOf(PhantomData))
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ObjectOf<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_map(self)
     }
 }
 
-struct ObjectOf<T>(PhantomData<T>);
-
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectOf<T> {
-    type Value = Object<T>;
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
     }
 }
 

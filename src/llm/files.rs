@@ -180,12 +180,11 @@ pub(super) fn pieces<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: Sen
 }
 
 fn piece<'a>(file: &'a FileRef, sent: SentFiles<'a>) -> Piece<'a> {
-    if let Some(why) = sent.left_out(file) {
-        return left_out(file, why);
-    }
-    let FileRef { id, kind, name, .. } = file;
-    // What is not left out has bytes.
-    let Some(bytes) = sent.of(*id) else { return left_out(file, "it is not kept any more") };
+    let bytes = match sent.shown(file) {
+        Ok(bytes) => bytes,
+        Err(why) => return left_out(file, why),
+    };
+    let FileRef { kind, name, .. } = file;
     let data = Data { kind: *kind, bytes };
     match kind {
         FileKind::Png | FileKind::Jpeg | FileKind::Webp | FileKind::Gif => Piece::Image(data),

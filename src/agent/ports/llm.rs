@@ -82,33 +82,36 @@ pub struct Loaded {
 }
 
 impl<'a> SentFiles<'a> {
-    /// The bytes of that one.
-    pub fn of(&self, id: FileId) -> Option<&'a Bytes> {
-        self.bytes?.get(&id)?.bytes.as_ref()
-    }
-
     /// Why the model is not shown `file`, where that is so.
     pub fn left_out(&self, file: &FileRef) -> Option<&'static str> {
+        self.shown(file).err()
+    }
+
+    /// The bytes of `file`.
+    ///
+    /// # Errors
+    /// Why the model is not shown it.
+    pub fn shown(&self, file: &FileRef) -> Result<&'a Bytes, &'static str> {
         let Takes { images, pdf, image_bytes, image_side, images_max, pdf_bytes, pdfs_max } = self.takes;
         let FileRef { id, kind, bytes, side, .. } = file;
         let is_pdf = *kind == FileKind::Pdf;
         match self.bytes.and_then(|loaded| loaded.get(id)) {
-            _ if kind.is_image() && images.is_empty() => Some("this model takes no images"),
-            _ if kind.is_image() && !images.contains(kind) => Some("this model takes no images of this kind"),
-            _ if is_pdf && !pdf => Some("this model takes no PDF documents"),
-            _ if is_pdf && *bytes > pdf_bytes => Some("it is too large for this model"),
-            _ if *bytes > image_bytes && kind.is_image() => Some("it is too large for this model"),
-            _ if *side > image_side => Some("it has too many pixels for this model"),
-            _ if !file.is_sent() => Some("it is too long to be read"),
-            None => Some("only the newest files are sent, as far as they fit"),
-            Some(Loaded { bytes: None, .. }) => Some("it is not kept any more"),
+            _ if kind.is_image() && images.is_empty() => Err("this model takes no images"),
+            _ if kind.is_image() && !images.contains(kind) => Err("this model takes no images of this kind"),
+            _ if is_pdf && !pdf => Err("this model takes no PDF documents"),
+            _ if is_pdf && *bytes > pdf_bytes => Err("it is too large for this model"),
+            _ if *bytes > image_bytes && kind.is_image() => Err("it is too large for this model"),
+            _ if *side > image_side => Err("it has too many pixels for this model"),
+            _ if !file.is_sent() => Err("it is too long to be read"),
+            None => Err("only the newest files are sent, as far as they fit"),
+            Some(Loaded { bytes: None, .. }) => Err("it is not kept any more"),
             Some(Loaded { rank, .. }) if kind.is_image() && *rank > images_max => {
-                Some("this model takes fewer images at once")
+                Err("this model takes fewer images at once")
             }
             Some(Loaded { rank, .. }) if is_pdf && *rank > pdfs_max => {
-                Some("this model takes fewer PDF documents at once")
+                Err("this model takes fewer PDF documents at once")
             }
-            Some(Loaded { .. }) => None,
+            Some(Loaded { bytes: Some(bytes), .. }) => Ok(bytes),
         }
     }
 }
