@@ -188,6 +188,9 @@ impl<'de> Visitor<'de> for Reading<'_, '_> {
         let mut open = self.count.fields.borrow_mut();
         let mut fields = Map::with_capacity(open.len() - from);
         fields.extend(open.drain(from..));
+        if self.count.is_distinct && self.wanted.is_some() && fields.len() < length {
+            return Err(self.count.refuse(JsonError::Twice));
+        }
         Ok(Value::Object(fields))
     }
 }

@@ -114,8 +114,11 @@ fn yaml_becomes_the_value_that_it_says() {
         yaml(text).unwrap(),
         json!({"a": {"x": x}, "b": {"x": x}, "c": {"x": x, "200": "two\nlines\n"}, "d": []})
     );
-    for text in ["a: [", "\u{0}", "- &a [*a]", "a: 1\na: 2", "a: 1\n---\nb: 2"] {
+    for text in ["a: [", "\u{0}", "- &a [*a]", "a: 1\n---\nb: 2"] {
         assert!(matches!(yaml(text), Err(JsonError::Syntax(_))), "{text:?}");
+    }
+    for text in ["a: 1\na: 2", "b: {a: 1, 'a': 2}", "b: &b {x: 1}\nc: {<<: *b, a: 1, a: 2}"] {
+        assert!(matches!(yaml(text), Err(JsonError::Twice)), "{text:?}: {:?}", yaml(text));
     }
 }
 

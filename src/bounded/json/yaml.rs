@@ -1,11 +1,13 @@
 //! YAML of others, read by the same visitor as JSON: what its aliases expand to is counted like what is written out.
 //!
 //! The library copies some of the text's nodes before that visitor sees them: what has an anchor, what is merged, and keys
-//! that are lists or objects. A quarter of the text's budget is for these copies.
+//! that are lists or objects. A quarter of the text's budget is for these copies. Where nothing can be merged it remembers
+//! no names: the visitor knows which come twice.
 
 use serde::de::Error as _;
 use serde_json::Value;
 use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Error, Options};
 
 use super::budget::{NodeBudget, budget_for};
@@ -18,27 +20,33 @@ const COPY: usize = 256;
 /// The value of a YAML `text` of one document.
 ///
 /// # Errors
-/// See [`JsonError`]; a name that comes twice is one of its syntax.
+/// See [`JsonError`].
 pub fn yaml(text: &str) -> Result<Value, JsonError> {
     let mut budget = NodeBudget::for_bytes(text.len(), None);
-    let (copied, expanded) = (has(text, '&'), has(text, '?') || text.contains("<<"));
+    let merged = text.contains("<<");
+    let (copied, expanded) = (has(text, '&'), has(text, '?') || merged);
     let for_copies = budget_for(text.len()) / 4;
     if copied || expanded {
         budget.take(for_copies)?;
     }
-    let count = Count::new(&mut budget, false);
-    let options = options(for_copies, expanded);
+    let count = Count::new(&mut budget, true);
+    let names = match merged {
+        true => (DuplicateKeyPolicy::Error, MergeKeyPolicy::Merge),
+        false => (DuplicateKeyPolicy::PassThrough, MergeKeyPolicy::AsOrdinary),
+    };
+    let options = options(for_copies, expanded, names);
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| count.all_of(yaml));
     read.map_err(|error| match count.why(serde_json::Error::custom(&error)) {
-        JsonError::Syntax(syntax) => copies_too_much(&error, text.len()).unwrap_or(JsonError::Syntax(syntax)),
+        JsonError::Syntax(syntax) => refused(&error, text.len()).unwrap_or(JsonError::Syntax(syntax)),
         other => other,
     })
 }
 
-/// The same refusal as of values, where the library was about to copy more than it may.
-fn copies_too_much(error: &Error, bytes: usize) -> Option<JsonError> {
+/// What the library refused that the visitor refuses too.
+fn refused(error: &Error, bytes: usize) -> Option<JsonError> {
     match error {
-        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => copies_too_much(error, bytes),
+        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => refused(error, bytes),
+        Error::DuplicateMappingKey { .. } => Some(JsonError::Twice),
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => Some(JsonError::TooDeep),
         Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } => Some(JsonError::TooMany(budget_for(bytes))),
         _ => None,
@@ -46,7 +54,11 @@ fn copies_too_much(error: &Error, bytes: usize) -> Option<JsonError> {
 }
 
 /// How the library reads: it counts what it copies, and leaves the rest to us.
-fn options(for_copies: usize, expanded: bool) -> Options {
+fn options(
+    for_copies: usize,
+    expanded: bool,
+    (duplicate_keys, merge_keys): (DuplicateKeyPolicy, MergeKeyPolicy),
+) -> Options {
     let copies = for_copies / COPY;
     let of_all = if expanded { copies } else { usize::MAX };
     let budget = serde_saphyr::budget! {
@@ -59,7 +71,13 @@ fn options(for_copies: usize, expanded: bool) -> Options {
         max_nodes: of_all,
     };
     let alias_limits = serde_saphyr::alias_limits! { max_total_replayed_events: of_all };
-    serde_saphyr::options! { with_snippet: false, budget: budget, alias_limits: alias_limits }
+    serde_saphyr::options! {
+        with_snippet: false,
+        budget: budget,
+        alias_limits: alias_limits,
+        duplicate_keys: duplicate_keys,
+        merge_keys: merge_keys,
+    }
 }
 
 /// Whether this indicator, of an anchor or of a key, may begin a node: prose has it behind a word.
