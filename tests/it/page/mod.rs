@@ -10,6 +10,7 @@ mod library;
 mod profiles;
 mod seen;
 mod session;
+mod workspace;
 
 use serde_json::Value;
 use tokio::sync::Notify;

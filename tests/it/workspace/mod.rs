@@ -24,15 +24,15 @@ const SETTINGS: [(&str, &str); 3] =
     [("WORKSPACE__ROLE", ""), ("WORKSPACE__PROGRAM", env!("CARGO_BIN_EXE_switchboard")), ("HELPERS__TITLE", "off")];
 
 /// The product with a workspace, its folder, and a model that plays turns.
-struct Coding {
-    app: TestApp,
+pub(crate) struct Coding {
+    pub(crate) app: TestApp,
     root: TempDir,
     model: Upstream,
 }
 
 impl Coding {
     /// A workspace with these files, and a model that plays `turns`.
-    async fn with(files: &[(&str, &str)], settings: &[(&str, &str)], turns: Vec<Script>) -> Self {
+    pub(crate) async fn with(files: &[(&str, &str)], settings: &[(&str, &str)], turns: Vec<Script>) -> Self {
         Self::over(tempfile::tempdir().unwrap(), files, settings, turns).await
     }
 
@@ -57,7 +57,7 @@ impl Coding {
     }
 
     /// The text of a file in the workspace; `None` where it is not there.
-    fn text(&self, path: &str) -> Option<String> {
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.root.path().join(path)).ok()
     }
 

@@ -31,6 +31,26 @@ async fn each_owner_works_in_a_folder_of_their_own() {
 }
 
 #[tokio::test]
+async fn what_each_owner_may_keep_is_counted_apart() {
+    let root = tempfile::tempdir().unwrap();
+    let template = format!("{}/{{user}}", root.path().display());
+    let write = |path: &str| one_call("write_to_file", &json!({"path": path, "content": "0".repeat(60_000)}));
+    let turns = [write("a.txt"), write("b.txt"), write("a.txt")].concat();
+    let settings = [("WORKSPACE__ROOT", template.as_str()), ("WORKSPACE__QUOTA_BYTES", "110000")];
+    let coding = Coding::with(&[], &settings, turns).await;
+    coding.say("Write").await;
+    let refused = coding.say("Write more").await;
+    let results = coding.results();
+    assert_eq!(results.last().unwrap()["code"], "quota_exceeded", "{refused:?}");
+    let eve = coding.app.token_of("eve", None, &[]);
+    let answer = coding.app.post_as(&eve, &json!({"message": "Write", "context_type": "coding"})).await;
+    let answer = answer.text().await.unwrap();
+    assert!(answer.contains("message_complete"), "{answer}");
+    assert_eq!(std::fs::metadata(root.path().join("eve/a.txt")).unwrap().len(), 60_000);
+    assert!(!root.path().join("ada/b.txt").exists());
+}
+
+#[tokio::test]
 async fn one_process_holds_a_workspace() {
     let coding = Coding::with(&[], &[], Vec::new()).await;
     let path = coding.root.path().to_str().unwrap();
