@@ -1,7 +1,9 @@
 //! What a workspace costs: the look at all files that each message and each question for changes takes, a checkpoint after
 //! one change, a search, and an edit of a large file with its difference. Beside them `git status`, `grep` and, where
-//! it is installed, `rg` on the same files in the same run.
+//! it is installed, `rg` on the same files in the same run. Of each it is said how long the runtime's own thread was busy
+//! with it, which is what others would wait for.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -62,30 +64,25 @@ async fn looks(files: usize) {
     // What has just been written is looked at twice.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     let memory = Memory::new(1 << 30);
-    let mut sessions = Vec::new();
-    let mut statuses = Vec::new();
+    let (mut sessions, mut statuses) = (Timed::default(), Vec::new());
     for _ in 0..TIMES {
-        let begun = Instant::now();
-        drop(opened.session(of, memory.reserve(Kind::Export, 0).unwrap()).await.unwrap());
-        sessions.push(begun.elapsed());
+        drop(sessions.of(opened.session(of, memory.reserve(Kind::Export, 0).unwrap())).await.unwrap());
         let begun = Instant::now();
         git(&["status", "--porcelain"]);
         statuses.push(begun.elapsed());
     }
-    figure(&format!("{files} files: changes, none"), &mut sessions, &format!("git status {}", ms(&mut statuses)));
-    let (mut changed, mut statuses) = (Vec::new(), Vec::new());
+    figure(&format!("{files} files: changes, none"), sessions, &format!("git status {}", ms(&mut statuses)));
+    let (mut changed, mut statuses) = (Timed::default(), Vec::new());
     for turn in 0..TIMES {
         std::fs::write(root.path().join("src/7/700.rs"), format!("// {turn}\n{text}")).unwrap();
-        let begun = Instant::now();
-        drop(opened.begin(of, RunId::fresh(), "next").await.unwrap());
-        changed.push(begun.elapsed());
+        drop(changed.of(opened.begin(of, RunId::fresh(), "next")).await.unwrap());
         let begun = Instant::now();
         git(&["add", "-A"]);
         git(&["commit", "-qm", "next"]);
         statuses.push(begun.elapsed());
     }
     let beside = format!("git add and commit {}", ms(&mut statuses));
-    figure(&format!("{files} files: a checkpoint after one change"), &mut changed, &beside);
+    figure(&format!("{files} files: a checkpoint after one change"), changed, &beside);
 }
 
 async fn search() {
@@ -99,11 +96,10 @@ async fn search() {
     let opened = opened(root.path()).await;
     let workspace = opened.of(&owner()).await.unwrap();
     for expression in ["nothing_of_this_name", "some_n[a-z]me\\(never", "(?i)SOME_OTHER_NAME"] {
-        let (mut ours, mut theirs, mut of_rg) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ours, mut theirs, mut of_rg) = (Timed::default(), Vec::new(), Vec::new());
         for _ in 0..TIMES {
-            let begun = Instant::now();
-            let hits = workspace.search(".", Pattern { regex: expression.to_owned(), files: None }).await.unwrap();
-            ours.push(begun.elapsed());
+            let pattern = Pattern { regex: expression.to_owned(), files: None };
+            let hits = ours.of(workspace.search(".", pattern)).await.unwrap();
             assert!(hits.hits.is_empty());
             let begun = Instant::now();
             let plain = expression.trim_start_matches("(?i)");
@@ -119,7 +115,7 @@ async fn search() {
             true => format!("grep -rn {}, rg is not installed", ms(&mut theirs)),
             false => format!("grep -rn {}, rg {}", ms(&mut theirs), ms(&mut of_rg)),
         };
-        figure(&format!("50 MB: search {expression}"), &mut ours, &beside);
+        figure(&format!("50 MB: search {expression}"), ours, &beside);
     }
 }
 
@@ -130,14 +126,12 @@ async fn edit() {
     let opened = opened(root.path()).await;
     let workspace = opened.of(&owner()).await.unwrap();
     let (owner, id) = (owner(), ConversationId::fresh());
-    let mut edits = Vec::new();
+    let mut edits = Timed::default();
     for turn in 0..TIMES {
         let changed = text.replace("line 8000 ", &format!("line {turn} changed "));
-        let begun = Instant::now();
-        workspace.edit((&owner, &id), "large.txt", Edit::Write(changed)).await.unwrap();
-        edits.push(begun.elapsed());
+        edits.of(workspace.edit((&owner, &id), "large.txt", Edit::Write(changed))).await.unwrap();
     }
-    figure(&format!("{} KB: an edit with its difference", text.len() / 1_000), &mut edits, "fsync included");
+    figure(&format!("{} KB: an edit with its difference", text.len() / 1_000), edits, "fsync included");
 }
 
 /// A workspace as the product opens it.
@@ -163,6 +157,30 @@ fn ms(times: &mut Vec<Duration>) -> String {
     format!("{:.1} ms", median(times))
 }
 
-fn figure(name: &str, times: &mut Vec<Duration>, beside: &str) {
-    println!("figure {name}: {} ({beside})", ms(times));
+fn figure(name: &str, mut times: Timed, beside: &str) {
+    let (all, own) = (ms(&mut times.all), ms(&mut times.own));
+    println!("figure {name}: {all}, of the runtime's thread {own} ({beside})");
+}
+
+/// How long something took, and how long the thread of the runtime, which has only one here, was busy meanwhile.
+#[derive(Default)]
+struct Timed {
+    all: Vec<Duration>,
+    own: Vec<Duration>,
+}
+
+impl Timed {
+    async fn of<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let (begun, busy) = (Instant::now(), busy());
+        let done = work.await;
+        self.all.push(begun.elapsed());
+        self.own.push(self::busy().saturating_sub(busy));
+        done
+    }
+}
+
+/// The CPU time of this thread.
+fn busy() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
