@@ -78,7 +78,7 @@ fn files_are_bounded() {
 #[test]
 fn no_core_is_left() {
     each(&settings(), async |place| {
-        let found = place.run("cd sub; ulimit -c; sh -c 'kill -QUIT $$'; echo $?; ls").await;
-        assert_eq!(found.stdout, "0\n131\ndeep\n", "{found:?}");
+        let found = place.run("cd sub; ulimit -c; sh -c 'kill -ABRT $$'; echo $?; ls").await;
+        assert_eq!(found.stdout, "0\n134\ndeep\n", "{found:?}");
     });
 }
