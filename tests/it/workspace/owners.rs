@@ -46,8 +46,10 @@ async fn what_each_owner_may_keep_is_counted_apart() {
     let answer = coding.app.post_as(&eve, &json!({"message": "Write", "context_type": "coding"})).await;
     let answer = answer.text().await.unwrap();
     assert!(answer.contains("message_complete"), "{answer}");
-    assert_eq!(std::fs::metadata(root.path().join("eve/a.txt")).unwrap().len(), 60_000);
-    assert!(!root.path().join("ada/b.txt").exists());
+    let mut found: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|user| user.unwrap().path()).collect();
+    found.retain(|user| std::fs::metadata(user.join("a.txt")).unwrap().len() == 60_000);
+    assert_eq!(found.len(), 2, "each has a folder, and room for one file");
+    assert!(found.iter().all(|user| !user.join("b.txt").exists()), "{found:?}");
 }
 
 #[tokio::test]
