@@ -14,7 +14,8 @@ use crate::chat::plan::{Execution, Plan, Step};
 /// Keeps what a run does with its plans.
 #[async_trait]
 pub trait PlanCommits: Send + Sync {
-    /// Keeps a plan as it is now, with all of its steps.
+    /// Keeps a plan as it is now, with all of its steps. Those of one that has ended are kept already, by
+    /// [`keep_steps`](Self::keep_steps).
     ///
     /// # Errors
     /// When the run has ended, or it could not be committed.

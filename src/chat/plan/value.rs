@@ -89,19 +89,19 @@ impl Review {
 impl Step {
     /// The step.
     pub fn value(&self) -> Value {
-        let mut value = json!({
-            "number": self.number,
-            "kind": self.kind.name(),
-            "description": self.description,
-            "by_agent": self.by_agent,
-            "tools": self.tools,
-            "needs": self.needs,
-            "metadata": self.metadata,
-            "status": self.status.name(),
-            "calls": self.calls,
-            "result": self.result,
-            "error": self.error,
-        });
+        let mut value = object([
+            ("number", json!(self.number)),
+            ("kind", json!(self.kind.name())),
+            ("description", json!(self.description)),
+            ("by_agent", json!(self.by_agent)),
+            ("tools", json!(self.tools)),
+            ("needs", json!(self.needs)),
+            ("metadata", Value::Object(self.metadata.clone())),
+            ("status", json!(self.status.name())),
+            ("calls", json!(self.calls)),
+            ("result", self.result.clone().unwrap_or_default()),
+            ("error", json!(self.error)),
+        ]);
         if !self.so_far.is_empty() {
             value["so_far"] = self.so_far.iter().map(StepCall::value).collect();
         }
@@ -227,20 +227,23 @@ impl Execution {
 impl PlanEvent {
     /// Its name, and what it says.
     pub fn value(&self) -> (&'static str, Value) {
-        let of_step = |plan: &PlanId, step: &Step| json!({"plan_id": plan.to_string(), "step": step.value()});
+        let of_plan = |plan: &Plan| object([("plan", plan.value())]);
+        let of_step =
+            |plan: &PlanId, step: &Step| object([("plan_id", Value::String(plan.to_string())), ("step", step.value())]);
+        let of_agent = |work: &Execution| object([("agent", Value::Object(work.head()))]);
         match self {
-            Self::Created(plan) => ("plan_created", json!({"plan": plan.value()})),
-            Self::Reviewed(plan) => ("plan_reviewed", json!({"plan": plan.value()})),
-            Self::Held(plan) => ("plan_held", json!({"plan": plan.value()})),
-            Self::Ended(plan) => ("plan_finished", json!({"plan": plan.value()})),
+            Self::Created(plan) => ("plan_created", of_plan(plan)),
+            Self::Reviewed(plan) => ("plan_reviewed", of_plan(plan)),
+            Self::Held(plan) => ("plan_held", of_plan(plan)),
+            Self::Ended(plan) => ("plan_finished", of_plan(plan)),
             Self::StepStarted { plan, step } => ("step_started", of_step(plan, step)),
             Self::StepPaused { plan, step } => ("step_paused", of_step(plan, step)),
             Self::StepFinished { plan, step } => ("step_finished", of_step(plan, step)),
-            Self::AgentStarted(work) => ("agent_started", json!({"agent": work.head()})),
-            Self::AgentPaused(work) => ("agent_paused", json!({"agent": work.head()})),
-            Self::AgentFinished(work) => ("agent_finished", json!({"agent": work.head()})),
-            Self::Paused(plan) => ("plan_paused", json!({"plan": plan.value()})),
-            Self::Resumed(plan) => ("plan_resumed", json!({"plan": plan.value()})),
+            Self::AgentStarted(work) => ("agent_started", of_agent(work)),
+            Self::AgentPaused(work) => ("agent_paused", of_agent(work)),
+            Self::AgentFinished(work) => ("agent_finished", of_agent(work)),
+            Self::Paused(plan) => ("plan_paused", of_plan(plan)),
+            Self::Resumed(plan) => ("plan_resumed", of_plan(plan)),
         }
     }
 
@@ -264,6 +267,11 @@ impl PlanEvent {
             _ => return None,
         })
     }
+}
+
+/// An object of these values as they are: `json!` would make a copy of each.
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn usage_value(usage: Usage) -> Value {

@@ -135,10 +135,11 @@ impl SqlStore {
         let keep = keep.bind((&scope, of.conversation.as_str(), plan.id.to_string(), of.run.to_string()));
         let keep = keep.bind((plan.status.name(), Value::Object(plan.head()).to_string(), plan.created_ms));
         keep.bind((plan.completed_ms, storable(of.context_type)));
-        for step in &plan.steps {
-            put_step(&mut batch, &scope, plan.id, step, false);
-        }
-        if plan.completed_ms.is_some() {
+        if plan.completed_ms.is_none() {
+            for step in &plan.steps {
+                put_step(&mut batch, &scope, plan.id, step, false);
+            }
+        } else {
             // A step that was broken off has left its sub-agent behind.
             let ended = batch.say(
                 "UPDATE executions SET status = 'cancelled', error = $4

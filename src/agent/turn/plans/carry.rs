@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
 use serde_json::Map;
+use tokio::time::timeout;
 
 use super::step::{StepDone, StepWork};
 use super::{Decision, Own};
@@ -22,6 +24,9 @@ use crate::chat::ids::{PlanId, ToolCallId};
 use crate::chat::origin::CallOrigin;
 use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepKind, StepStatus};
 use crate::chat::tool::{ToolInput, ToolOutput};
+
+/// 2 ms: steps that end so soon behind another one are kept together with it, for which the disk is waited for once.
+const TOGETHER: Duration = Duration::from_millis(2);
 
 /// Why a step that has begun was not finished.
 const BROKEN_OFF: &str = "it was broken off, since another step has failed";
@@ -82,10 +87,13 @@ impl Turns<'_> {
             if finished.is_empty() && !is_over {
                 finished.extend(running.next().await);
             }
-            // Those that have ended at the same time are kept together.
-            while let Some(Some(done)) = running.next().now_or_never() {
-                finished.push_back(done);
-            }
+            let others = async {
+                while let Some(done) = running.next().await {
+                    finished.push_back(done);
+                }
+            };
+            // Those that have not ended yet are waited for in the next round.
+            let _ = timeout(TOGETHER, others).await;
             if finished.is_empty() {
                 break;
             }

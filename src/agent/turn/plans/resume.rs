@@ -96,6 +96,8 @@ impl Turns<'_> {
             step.error = Some(if is_unsure { format!("{NO_PLANS}{MAY_HAVE_CHANGED}") } else { NO_PLANS.to_owned() });
             step.so_far.clear();
         }
+        let steps: Vec<(&Step, bool)> = plan.steps.iter().map(|step| (step, false)).collect();
+        self.agent.plans.keep_steps(self.of_run(), plan.id, &steps).await.map_err(store_failed)?;
         (plan.status, plan.completed_ms) = (PlanStatus::Failed, Some(self.now_ms()));
         self.agent.plans.keep_plan(self.of_run(), &plan).await.map_err(store_failed)?;
         for step in &mut plan.steps {
