@@ -273,6 +273,8 @@ fn environment(upstream: &Upstream, model: &str, data: &Path, settings: &[(&str,
         ("RUNS__SUMMARY_MODEL".to_owned(), "off".to_owned()),
         ("RUNS__MAX_TURNS".to_owned(), "0".to_owned()),
         ("RUNS__MAX_TOOL_CALLS".to_owned(), "0".to_owned()),
+        // The upstream asks for the same calls again and again, and all of them are to be made.
+        ("RUNS__REPEATED_CALLS".to_owned(), "0".to_owned()),
         // One user at one address has all streams.
         ("SERVER__REQUESTS_PER_USER".to_owned(), "0".to_owned()),
         ("SERVER__BYTES_PER_USER".to_owned(), "0".to_owned()),
