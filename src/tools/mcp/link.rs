@@ -27,6 +27,7 @@ use super::look::EVENT_BYTES;
 use super::program::{self, short};
 use crate::bounded::client::{Reach, builder};
 use crate::bounded::intake::Intake;
+use crate::bounded::json::{self, NodeBudget};
 use crate::tools::backend::MachineTokens;
 use crate::tools::secret::header;
 
@@ -206,13 +207,19 @@ fn newest() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// All tools of a server, as it tells them.
+/// All tools of a server, as it tells them. In all pages together they may take what one event may.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, LinkError> {
+    let refused = |error: &dyn std::fmt::Display| LinkError::List(error.to_string());
     let mut tools = Vec::new();
     let mut cursor = None;
+    let mut budget = NodeBudget::for_bytes(EVENT_BYTES, None);
     for _ in 0..PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(page)).await.map_err(|error| LinkError::List(error.to_string()))?;
+        let page = peer.list_tools(Some(page)).await.map_err(|error| refused(&error))?;
+        for tool in &page.tools {
+            let definition = serde_json::to_value(tool).map_err(|error| refused(&error))?;
+            budget.take(json::memory(&definition)).map_err(|error| refused(&error))?;
+        }
         tools.extend(page.tools);
         cursor = page.next_cursor;
         if cursor.is_none() || tools.len() > TOOLS {

@@ -176,6 +176,11 @@ impl Serving {
         self.status_kib("VmRSS:")
     }
 
+    /// How much memory it has held at most.
+    pub fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
     fn status_kib(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
@@ -188,7 +193,7 @@ impl Serving {
         // From now on the kernel notes the peak anew.
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
         doing.await;
-        self.status_kib("VmHWM:").saturating_sub(before)
+        self.peak_kib().saturating_sub(before)
     }
 
     /// How many files and sockets it has open.

@@ -34,6 +34,15 @@ request = { path = "/v1/rows" }
 result = { projection = "[?id > `1000000`]" }
 "#;
 
+/// A tool whose payload is all of the answer.
+const KEEPS: &str = r#"
+[[tool]]
+name = "keeps"
+description = "Reads rows, and keeps them."
+request = { path = "/v1/rows" }
+result = { projection = "length(@)", payload = "rows" }
+"#;
+
 const PROFILE: &str = "id = \"mine\"\ncontext_type = \"mine\"\ninstructions = [\"workflow/role.md\"]\n\
                        tools = [\"plain\", \"taken\"]\n";
 
@@ -73,7 +82,7 @@ async fn model() -> Upstream {
 struct Measured {
     serving: Serving,
     token: String,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Measured {
@@ -99,7 +108,7 @@ impl Measured {
         let settings = [&own, more].concat();
         let serving = folder.serve(&settings);
         let token = folder.token_with(&["--user", "ann", "--tenant", "acme"], &settings);
-        Self { serving, token, _folder: folder }
+        Self { serving, token, folder }
     }
 
     async fn post(&self, body: &Value) -> reqwest::Response {
@@ -158,6 +167,44 @@ async fn an_answer_takes_eight_times_its_bytes_at_most() {
             let (grown, became) = grown_by_a_call(&measured, tool).await;
             note(&mut table, &format!("{kind}, {tool}"), bytes, grown, became);
         }
+    }
+    println!("{}", table.join("\n"));
+}
+
+#[tokio::test]
+async fn a_payload_takes_eight_times_its_bytes_at_most() {
+    // `events.run_bytes` has 8 MiB, for the answer's event and this one.
+    let bytes = if is_long() { 4 << 20 } else { 2 << 20 };
+    let (model, mut table) = (model().await, Vec::new());
+    let profile = PROFILE.replace("\"taken\"", "\"keeps\"");
+    let types = "[[payload_type]]\nname = \"rows\"\ndescription = \"Rows\"\nschema = {}\n";
+    let files = [
+        ("config/tools/keeps.toml", KEEPS),
+        ("config/payloads/rows.toml", types),
+        ("config/profiles/mine.toml", profile.as_str()),
+    ];
+    let most = bytes.to_string();
+    for (kind, row) in ROWS {
+        let row = body_of(row, bytes - 128);
+        let backend = Upstream::choosing(move |_| Some(Answer::ok("application/json", row.clone()))).await;
+        let measured = Measured::start_with(&model, &backend, &files, &[("LIMITS__PAYLOAD_BYTES", &most)]);
+        measured.warm().await;
+        let (grown, became) = grown_by_a_call(&measured, "keeps").await;
+        note(&mut table, &format!("a payload, {kind}"), bytes, grown, became);
+        let mut exported = 0;
+        let grown = measured
+            .grows_by(async {
+                let client = reqwest::Client::new();
+                let get = |path: String| client.get(measured.serving.url(&path)).bearer_auth(&measured.token).send();
+                let list: Value = get("/v1/agent/conversations".to_owned()).await.unwrap().json().await.unwrap();
+                let id = list["items"][0]["id"].as_str().unwrap();
+                let export = get(format!("/v1/agent/conversations/{id}/export")).await.unwrap();
+                assert_eq!(export.status(), 200, "{kind}");
+                exported = export.text().await.unwrap().len();
+            })
+            .await;
+        assert_eq!(exported > bytes - 128, became == "read", "{kind}: {exported} bytes of its conversation, {became}");
+        note(&mut table, &format!("an export of it, {kind}"), bytes, grown, became);
     }
     println!("{}", table.join("\n"));
 }

@@ -1,5 +1,5 @@
-//! The same of what servers of tools, clients and files of the settings send: an answer of a server, results of a client's
-//! tools, documents of OpenAPI.
+//! The same of what servers of tools, clients and files of the settings send: an answer of a server and the list of its tools,
+//! results of a client's tools, documents of OpenAPI.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,15 @@ use crate::support::environment::is_long;
 use crate::support::model::{calls, says};
 use crate::support::process::Folder;
 use crate::support::upstream::{Answer, Upstream};
-use crate::tools::mcp::{Fake, tool};
+use crate::tools::mcp::{Fake, answer, result, tool};
 
 fn bytes() -> usize {
     // An MCP server's message has 4 MiB at most.
     if is_long() { (4 << 20) - 1024 } else { 2 << 20 }
 }
 
-#[tokio::test]
+// The process that is started asks the servers of this one before it listens, for which this thread waits.
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_a_server_of_tools_takes_eight_times_its_bytes_at_most() {
     let (model, backend, mut table) = (model().await, Upstream::choosing(|_| None).await, Vec::new());
     // Three copies of its values have to fit, so that of so many bytes this one is read.
@@ -34,7 +35,10 @@ async fn an_answer_of_a_server_of_tools_takes_eight_times_its_bytes_at_most() {
         for tool in ["document", "event"] {
             let measured = with_server(&model, &backend, &fake);
             measured.warm().await;
+            let log = measured.folder.stderr();
+            assert!(log.contains("a server of tools is connected"), "{log}");
             let (grown, became) = grown_by_a_call(&measured, &format!("peer__{tool}")).await;
+            assert_eq!(became, if kind == "one text" { "read" } else { "refused" }, "{kind}, {tool}");
             note(&mut table, &format!("structuredContent, {kind}, {tool}"), bytes(), grown, became);
         }
     }
@@ -43,9 +47,59 @@ async fn an_answer_of_a_server_of_tools_takes_eight_times_its_bytes_at_most() {
 
 /// The binary with this server of tools.
 fn with_server(model: &Upstream, backend: &Upstream, fake: &Fake) -> Measured {
+    with_section(model, backend, fake.section(""))
+}
+
+fn with_section(model: &Upstream, backend: &Upstream, section: String) -> Measured {
     let profile = format!("{PROFILE}sources = [\"peer\"]\n");
-    let files = [("config/default.toml", fake.section("")), ("config/profiles/mine.toml", profile)];
+    let files = [("config/default.toml", section), ("config/profiles/mine.toml", profile)];
     Measured::start_with(model, backend, &files.each_ref().map(|(path, text)| (*path, text.as_str())), &[])
+}
+
+/// A server of tools that lists `pages`, one behind another.
+async fn listing(pages: Vec<Value>) -> Upstream {
+    Upstream::choosing(move |request| {
+        let none = |_: &Value, _: &Value| unreachable!("no tool is called");
+        if request.method != "POST" || request.json()["method"] != "tools/list" {
+            return Some(answer(request, &json!([]), &none).1);
+        }
+        let body = request.json();
+        let page: usize = body["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
+        let mut listed = json!({"tools": pages[page]});
+        if page + 1 < pages.len() {
+            listed["nextCursor"] = json!((page + 1).to_string());
+        }
+        Some(Answer::ok("application/json", result(&body["id"], &listed).to_string()))
+    })
+    .await
+}
+
+/// How much a process that lists these tools has held at most behind its first request, and what it has logged.
+async fn peak_of_a_list(pages: Vec<Value>) -> (u64, String) {
+    let (model, backend, peer) = (model().await, Upstream::choosing(|_| None).await, listing(pages).await);
+    let measured = with_section(&model, &backend, format!("[mcp.peer]\nurl = \"{}/mcp\"\n", peer.url()));
+    measured.warm().await;
+    (measured.serving.peak_kib(), measured.folder.stderr())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_tools_takes_eight_times_its_bytes_at_most() {
+    let (small, log) = peak_of_a_list(vec![json!([tool("t0", "x", true)])]).await;
+    assert!(log.contains("a server of tools is connected"), "{log}");
+    let mut table = Vec::new();
+    for (kind, row) in ROWS.into_iter().filter(|(kind, _)| !matches!(*kind, "rows of records" | "a text")) {
+        // Each page is short enough, and all of them together are not.
+        let rows: Value = serde_json::from_str(&body_of(row, 24 << 10)).unwrap();
+        let page = |number: usize| {
+            let mut tool = tool(&format!("t{number}"), "x", true);
+            tool["inputSchema"]["examples"] = rows.clone();
+            json!([tool])
+        };
+        let (peak, log) = peak_of_a_list((0..99).map(page).collect()).await;
+        assert!(log.contains("too many values: they would take more than 28 MiB"), "{kind}: {log}");
+        note(&mut table, &format!("a list of tools, {kind}"), 4 << 20, peak.saturating_sub(small), "refused");
+    }
+    println!("{}", table.join("\n"));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted};
 use crate::support::upstream::Upstream;
 
-pub use self::fake::{Fake, answer, text, tool};
+pub use self::fake::{Fake, answer, result, text, tool};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
