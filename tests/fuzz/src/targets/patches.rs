@@ -61,9 +61,12 @@ fn compared(old: &str, new: &str) {
     let mut lines: Vec<&str> = old.lines().collect();
     lines.sort_unstable();
     let is_clear = !old.contains('\r') && !new.contains('\r') && lines.windows(2).all(|pair| pair[0] != pair[1]);
-    let hunks: Vec<&str> = diff.split("@@ -").skip(1).map(|hunk| &hunk[hunk.find('\n').unwrap() + 1..]).collect();
     // Where a line tells its place, and the mark of a hunk is in no line.
-    if !is_clear || old.is_empty() || hunks.len() > MOST_BLOCKS || old.contains("@@ -") || new.contains("@@ -") {
+    if !is_clear || old.is_empty() || old.contains("@@ -") || new.contains("@@ -") {
+        return;
+    }
+    let hunks: Vec<&str> = diff.split("@@ -").skip(1).map(|hunk| &hunk[hunk.find('\n').unwrap() + 1..]).collect();
+    if hunks.len() > MOST_BLOCKS {
         return;
     }
     let ends = |text: &str, end: &str| text.replace('\n', end);
