@@ -172,7 +172,7 @@ async fn an_answer_takes_eight_times_its_bytes_at_most() {
 }
 
 #[tokio::test]
-async fn a_payload_takes_eight_times_its_bytes_at_most() {
+async fn what_a_payload_and_its_export_take_is_bounded() {
     // `events.run_bytes` has 8 MiB, for the answer's event and this one.
     let bytes = if is_long() { 4 << 20 } else { 2 << 20 };
     let (model, mut table) = (model().await, Vec::new());

@@ -83,7 +83,7 @@ async fn peak_of_a_list(pages: Vec<Value>) -> (u64, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_of_tools_takes_eight_times_its_bytes_at_most() {
+async fn all_pages_of_a_list_of_tools_have_one_bound() {
     let (small, log) = peak_of_a_list(vec![json!([tool("t0", "x", true)])]).await;
     assert!(log.contains("a server of tools is connected"), "{log}");
     let mut table = Vec::new();
