@@ -11,6 +11,8 @@
 //! `benches/flame.py`; with `postgres` as a last word, of a server with PostgreSQL.
 //! `cargo bench -- fairness` measures what one tenant feels of another one at ten times its limit.
 //! `cargo bench -- soak 30 2000 200` watches memory and descriptors for 30 minutes of 2,000 idle and 200 active streams.
+//! `cargo bench -- restarts 60 2000 200` does the same with two replicas, while the model, the backend, Redis and a replica go
+//! away and come back in turns, and looks whether anything is lost.
 //! `cargo bench -- directives` measures directives, signals and deliveries.
 //! `cargo bench -- replicas` measures what a run costs one to eight processes, their PostgreSQL and their Redis.
 //! `cargo bench -- workspace` measures what agents do to files.
@@ -36,10 +38,12 @@ mod files;
 mod grown;
 mod instructions;
 mod plans;
+mod redis;
 #[path = "../relay/mod.rs"]
 mod relay;
 mod replicas;
 mod report;
+mod restarts;
 mod runs;
 mod server;
 mod soak;
@@ -102,9 +106,13 @@ async fn measure(names: &[&str]) {
     if let ["workspace"] = names {
         return workspace::measure().await;
     }
-    if let ["soak", minutes, idle, active] = names {
+    if let [what @ ("soak" | "restarts"), minutes, idle, active] = names {
         let number = |word: &str| word.parse().unwrap();
         let load = soak::Load { minutes: number(minutes), idle: number(idle), active: number(active) };
+        if *what == "restarts" {
+            server::take_all_cores();
+            return restarts::measure(&upstream, load).await;
+        }
         return soak::measure(&upstream, load).await;
     }
     if let ["runs"] = names {

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection};
@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::directives::new_database;
+use crate::redis::Redis;
 use crate::server::{Role, Server, cpu_of, data};
 use crate::tls::Wire;
 use crate::upstream::Upstream;
@@ -68,7 +69,7 @@ struct Seen {
 
 async fn with(replicas: usize, upstream: &Upstream, postgres: &str) -> Seen {
     let (folder, database) = (tempfile::tempdir().unwrap(), new_database(postgres).await);
-    let redis = Redis::start(folder.path()).await;
+    let redis = Redis::start(folder.path()).await.unwrap();
     let url = redis.url();
     let settings = [("STORE__URL", database.as_str()), ("STORE__MAX_CONNECTIONS", "10"), ("EVENTS__URL", url.as_str())];
     let servers: Vec<Server> = (0..replicas)
@@ -136,13 +137,20 @@ impl Counts {
         Self {
             replicas_s: servers.iter().map(Server::cpu_s).sum(),
             postgres_s: cpu_of_all("postgres"),
-            redis_s: cpu_of(redis.child.id()),
+            redis_s: cpu_of(redis.pid()),
             transactions,
             wal_bytes,
-            commands: redis.count("total_commands_processed"),
-            redis_bytes: redis.count("total_net_input_bytes"),
+            commands: count(redis, "total_commands_processed"),
+            redis_bytes: count(redis, "total_net_input_bytes"),
         }
     }
+}
+
+/// A number of Redis's `INFO stats`.
+fn count(redis: &Redis, name: &str) -> f64 {
+    let stats = redis.info("stats");
+    let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap().trim().parse().unwrap()
 }
 
 /// CPU time of all processes of that name, in seconds. Those that have ended meanwhile do not count, so let none end.
@@ -153,43 +161,6 @@ fn cpu_of_all(name: &str) -> f64 {
         is_named.then(|| cpu_of(pid))
     };
     std::fs::read_dir("/proc").unwrap().filter_map(|process| of_process(process.unwrap())).sum()
-}
-
-/// A Redis of the bench's own, which keeps nothing on the disk.
-struct Redis {
-    child: Child,
-    socket: String,
-}
-
-impl Redis {
-    async fn start(folder: &Path) -> Self {
-        let socket = folder.join("redis.sock").display().to_string();
-        let args = ["--port", "0", "--unixsocket", &socket, "--save", "", "--appendonly", "no", "--dir"];
-        let child = Command::new("redis-server").args(args).arg(folder).stdout(Stdio::null()).spawn().unwrap();
-        while !Path::new(&socket).exists() {
-            sleep(Duration::from_millis(10)).await;
-        }
-        Self { child, socket }
-    }
-
-    fn url(&self) -> String {
-        format!("redis+unix://{}", self.socket)
-    }
-
-    fn count(&self, name: &str) -> f64 {
-        let asked = Command::new("redis-cli").args(["-s", &self.socket, "info", "stats"]).output().unwrap();
-        let stats = String::from_utf8(asked.stdout).unwrap();
-        let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.unwrap().trim().parse().unwrap()
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // One that has ended already cannot be killed.
-        let _ = self.child.kill();
-        self.child.wait().unwrap();
-    }
 }
 
 /// An nginx before all replicas, which asks each in its turn.

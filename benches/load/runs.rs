@@ -1,7 +1,6 @@
 //! What it costs that runs outlive their connections: the first frame with the store on disk and in memory, coming back
 //! to a long run, idle readers, the log itself, and the commands to Redis.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use switchboard::runs::log::local::LocalLog;
 use switchboard::runs::log::ring::{Next, Reader, Sees};
 
 use crate::figures::own_cpu_s;
+use crate::redis::Redis;
 use crate::server::Server;
 use crate::upstream::Upstream;
 
@@ -104,31 +104,21 @@ async fn log_itself() {
 /// Commands per run, while its model says a word every five milliseconds.
 async fn redis(upstream: &Upstream) {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("redis.sock").display().to_string();
-    let args = ["--port", "0", "--unixsocket", &socket, "--save", "", "--appendonly", "no", "--dir"];
-    let started =
-        Command::new("redis-server").args(args).arg(folder.path()).stdout(std::process::Stdio::null()).spawn();
-    let Ok(mut redis) = started else { return println!("redis: SKIPPED, there is no redis-server") };
-    while !std::path::Path::new(&socket).exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let Some(redis) = Redis::start(folder.path()).await else {
+        return println!("redis: SKIPPED, there is no redis-server");
+    };
     let calls = || -> u64 {
-        let ask = Command::new("redis-cli").args(["-s", &socket, "info", "commandstats"]).output().unwrap();
-        let stats = String::from_utf8(ask.stdout).unwrap();
+        let stats = redis.info("commandstats");
         // What a script asks for itself is counted there too, and is no command that was sent.
         let is_sent = |line: &&str| SENT.iter().any(|command| line.starts_with(&format!("cmdstat_{command}:")));
         let count = |line: &str| line.split("calls=").nth(1)?.split(',').next()?.parse::<u64>().ok();
         stats.lines().filter(is_sent).filter_map(count).sum()
     };
-    let url = format!("redis+unix://{socket}");
-    let server = Server::start_product(upstream, &[("EVENTS__URL", &url)]);
+    let server = Server::start_product(upstream, &[("EVENTS__URL", &redis.url())]);
     let (before, began) = (calls(), Instant::now());
     server.client().await.run("slow 5 600").await;
     let (commands, took) = (calls() - before, began.elapsed());
     println!("redis: one command every {:.1} ms of a run", took.as_secs_f64() * 1e3 / commands as f64);
-    drop(server);
-    redis.kill().unwrap();
-    redis.wait().unwrap();
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

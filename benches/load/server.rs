@@ -195,8 +195,20 @@ impl Server {
 
     /// Ends the process in good order, so that whatever watches it can write its report.
     pub fn end(&mut self) {
-        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.signal("TERM");
         self.child.wait().unwrap();
+    }
+
+    /// Sends a signal and waits for the process's end, while others go on.
+    pub async fn end_by(&mut self, signal: &str) {
+        self.signal(signal);
+        while self.child.try_wait().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
     }
 
     /// How many files and sockets it has open.

@@ -19,7 +19,7 @@ use crate::upstream::Upstream;
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Events of ended runs are kept for a minute here, so that what is kept is level before the warm-up is over.
-const SETTINGS: [(&str, &str); 6] = [
+pub const SETTINGS: [(&str, &str); 6] = [
     ("RUNS__RETENTION_S", "60"),
     ("RUNS__WALL_S", "0"),
     ("LLM__FIRST_BYTE_TIMEOUT_S", "0"),
@@ -49,10 +49,10 @@ struct Done {
 
 /// One look at the process.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
-    at_s: f64,
-    resident_kib: f64,
-    descriptors: f64,
+pub struct Sample {
+    pub at_s: f64,
+    pub resident_kib: f64,
+    pub descriptors: f64,
 }
 
 /// Runs the load and prints a line per minute, then the slopes.
@@ -103,11 +103,7 @@ async fn watch(server: &Server, done: &Done, length: Duration) -> Vec<Sample> {
     let mut samples = Vec::new();
     while began.elapsed() < length {
         tokio::time::sleep(EVERY).await;
-        let sample = Sample {
-            at_s: began.elapsed().as_secs_f64(),
-            resident_kib: server.resident_kib(),
-            descriptors: server.descriptors(),
-        };
+        let sample = Sample::of(server, began);
         samples.push(sample);
         if samples.len() % 6 == 0 {
             println!(
@@ -124,17 +120,35 @@ async fn watch(server: &Server, done: &Done, length: Duration) -> Vec<Sample> {
 }
 
 fn report(samples: &[Sample], done: &Done) {
-    // The first third is the warm-up: allocators and what is kept of ended runs fill up.
-    let steady = &samples[samples.len() / 3..];
-    let per_hour = |value: fn(&Sample) -> f64| slope(steady, value) * 3600.0;
+    say_slopes(samples);
     println!(
-        "after {:.0} s of warm-up: {:+.2} MiB an hour, {:+.1} descriptors an hour; {} runs, {} idle streams ended",
-        steady.first().map_or(0.0, |sample| sample.at_s),
-        per_hour(|sample| sample.resident_kib) / 1024.0,
-        per_hour(|sample| sample.descriptors),
+        "{} runs, {} idle streams ended",
         done.runs.load(Ordering::Relaxed),
         done.idle_ended.load(Ordering::Relaxed),
     );
+}
+
+/// Says how memory and descriptors grow after the first third, which is the warm-up: allocators and what is kept of ended
+/// runs fill up.
+pub fn say_slopes(samples: &[Sample]) {
+    let steady = &samples[samples.len() / 3..];
+    let per_hour = |value: fn(&Sample) -> f64| slope(steady, value) * 3600.0;
+    println!(
+        "after {:.0} s of warm-up: {:+.2} MiB an hour, {:+.1} descriptors an hour",
+        steady.first().map_or(0.0, |sample| sample.at_s),
+        per_hour(|sample| sample.resident_kib) / 1024.0,
+        per_hour(|sample| sample.descriptors),
+    );
+}
+
+impl Sample {
+    pub fn of(server: &Server, began: Instant) -> Self {
+        Self {
+            at_s: began.elapsed().as_secs_f64(),
+            resident_kib: server.resident_kib(),
+            descriptors: server.descriptors(),
+        }
+    }
 }
 
 /// The slope of the line that fits best, per second.

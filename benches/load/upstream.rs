@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConnection;
@@ -51,6 +52,8 @@ pub struct Seen {
 
 #[derive(Default)]
 struct Watched {
+    /// Whether it takes no connections and ends those that there are.
+    is_away: watch::Sender<bool>,
     pid: Mutex<Option<u32>>,
     seen: Mutex<Vec<Seen>>,
     paced: Mutex<[Vec<Paced>; PACE_MS]>,
@@ -93,6 +96,15 @@ impl Upstream {
         self.certificate.authority()
     }
 
+    /// Ends all connections and takes none until it is said to be there again.
+    pub fn leave(&self) {
+        self.watched.is_away.send_replace(true);
+    }
+
+    pub fn come_back(&self) {
+        self.watched.is_away.send_replace(false);
+    }
+
     /// From now on notes the CPU time of a process with every model call; `None` ends that. Gives what was noted.
     pub fn watch(&self, pid: Option<u32>) -> Vec<Seen> {
         *self.watched.pid.lock().unwrap() = pid;
@@ -101,24 +113,46 @@ impl Upstream {
 }
 
 async fn serve(listener: std::net::TcpListener, tls: Option<TlsAcceptor>, watched: Arc<Watched>) {
-    let listener = TcpListener::from_std(listener).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut listener = TcpListener::from_std(listener).unwrap();
+    let mut away = watched.is_away.subscribe();
     let mut number = 0;
     loop {
-        let (stream, _) = listener.accept().await.unwrap();
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted.unwrap().0,
+            () = until(&mut away, true) => {
+                drop(listener);
+                until(&mut away, false).await;
+                listener = TcpListener::bind(address).await.unwrap();
+                continue;
+            }
+        };
         stream.set_nodelay(true).unwrap();
         number += 1;
-        match tls.clone() {
-            None => drop(tokio::spawn(connection(stream, watched.clone(), number))),
-            Some(acceptor) => {
-                let watched = watched.clone();
-                tokio::spawn(async move {
-                    if let Ok(stream) = acceptor.accept(stream).await {
-                        connection(stream, watched, number).await;
+        let (tls, watched) = (tls.clone(), watched.clone());
+        tokio::spawn(async move {
+            let mut away = watched.is_away.subscribe();
+            let served = async {
+                match tls {
+                    None => connection(stream, watched, number).await,
+                    Some(acceptor) => {
+                        if let Ok(stream) = acceptor.accept(stream).await {
+                            connection(stream, watched, number).await;
+                        }
                     }
-                });
+                }
+            };
+            tokio::select! {
+                () = served => {}
+                () = until(&mut away, true) => {}
             }
-        }
+        });
     }
+}
+
+/// Waits until it is away, or there again.
+async fn until(away: &mut watch::Receiver<bool>, is_wanted: bool) {
+    away.wait_for(|is_away| *is_away == is_wanted).await.unwrap();
 }
 
 /// Each stream of a slot gets its chunk when its millisecond comes.

@@ -98,7 +98,7 @@ impl Approval {
             payload["tool_use_id"] = json!(call);
         }
         if let Some(origin) = &self.origin {
-            payload["origin"] = origin.value();
+            payload["origin"] = json!(origin);
         }
         Artifact { kind: APPROVAL_REQUEST.into(), payload }
     }

@@ -1,6 +1,7 @@
 //! Who makes a call.
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::ids::{ExecutionId, PlanId};
 
@@ -15,16 +16,26 @@ pub struct CallOrigin {
     pub agent: Option<ExecutionId>,
 }
 
-impl CallOrigin {
-    /// Who it is.
-    pub fn value(&self) -> Value {
-        json!({
-            "plan_id": self.plan.map(|plan| plan.to_string()),
-            "step": self.step,
-            "agent_id": self.agent.map(|agent| agent.to_string()),
-        })
-    }
+#[derive(Serialize)]
+struct OriginBody {
+    plan_id: Option<String>,
+    step: Option<u32>,
+    agent_id: Option<String>,
+}
 
+impl Serialize for CallOrigin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { plan, step, agent } = self;
+        let body = OriginBody {
+            plan_id: plan.map(|plan| plan.to_string()),
+            step: *step,
+            agent_id: agent.map(|agent| agent.to_string()),
+        };
+        body.serialize(serializer)
+    }
+}
+
+impl CallOrigin {
     /// The one in `value`.
     pub fn of_value(value: &Value) -> Self {
         Self {

@@ -1,10 +1,10 @@
 //! Operations as JSON, alike on all wires that tell of them.
 
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::chat::operation::Operation;
+use crate::chat::origin::CallOrigin;
 
 /// What a call is about to do to a thing that its user knows, or has done.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -24,13 +24,13 @@ pub struct OperationBody<'a> {
     status: &'static str,
     /// Who makes the call, where that is a step of a plan or a sub-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    origin: Option<&'a Value>,
+    #[schema(nullable = false, value_type = Option<Value>)]
+    origin: Option<CallOrigin>,
 }
 
 impl<'a> OperationBody<'a> {
     /// The body of `operation`, of the model that answers unless `origin` says otherwise.
-    pub fn new(operation: &'a Operation, origin: Option<&'a Value>) -> Self {
+    pub fn new(operation: &'a Operation, origin: Option<CallOrigin>) -> Self {
         let Operation { call, action, kind, id, name, status } = operation;
         Self {
             tool_use_id: call.as_str(),

@@ -119,7 +119,7 @@ impl Plans {
 
     fn plan(&self, id: PlanId) -> Option<Standing> {
         let plan = self.plans.iter().find(|plan| plan.id == id)?;
-        let mut content = plan.value();
+        let mut content = serde_json::to_value(plan).unwrap_or_default();
         for step in content["steps"].as_array_mut().into_iter().flatten() {
             let number = step["number"].as_u64();
             // It would be sent again with each change.
@@ -131,8 +131,7 @@ impl Plans {
                 .iter()
                 .rev()
                 .find(|work| work.step.is_some_and(|(plan, step)| plan == id && Some(u64::from(step)) == number));
-            step["agent"] =
-                agent.map_or(Value::Null, |work| Value::Object(Execution { result: None, ..work.clone() }.head()));
+            step["agent"] = agent.map_or(Value::Null, |work| json!(Execution { result: None, ..work.clone() }.head()));
         }
         Some(Standing { kind: "plan", id: id.to_string(), content })
     }
@@ -142,9 +141,9 @@ impl Plans {
         if let Some((plan, _)) = work.step {
             return self.plan(plan);
         }
-        let mut content = work.head();
-        content.insert("calls".to_owned(), self.calls(|origin| origin.agent == Some(id)));
-        Some(Standing { kind: "agent", id: id.to_string(), content: Value::Object(content) })
+        let mut content = json!(work.head());
+        content["calls"] = self.calls(|origin| origin.agent == Some(id));
+        Some(Standing { kind: "agent", id: id.to_string(), content })
     }
 
     fn calls(&self, is_of: impl Fn(&CallOrigin) -> bool) -> Value {

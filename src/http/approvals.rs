@@ -28,6 +28,7 @@ use crate::chat::caller::Caller;
 use crate::chat::day::rfc3339 as time;
 use crate::chat::directive::{Directive, DirectiveStatus};
 use crate::chat::ids::{ApprovalId, PreviewId};
+use crate::chat::origin::CallOrigin;
 use crate::chat::preview::{Preview, Verdict};
 use crate::dialect::agent_chat::AgentChat;
 use crate::runs::Decided;
@@ -70,7 +71,8 @@ pub(super) struct ApprovalBody {
     tool_use_id: Option<String>,
     /// The plan and its step, or their sub-agent, whose call it is: `{plan_id, step, agent_id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    origin: Option<CallOrigin>,
     tool: String,
     /// What it is about, as its tool's file says it; looked up where the call is read by itself, and not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +166,7 @@ impl ApprovalBody {
             run_id: approval.run.to_string(),
             user_id: owner.user,
             tool_use_id: approval.call,
-            origin: approval.origin.map(|origin| origin.value()),
+            origin: approval.origin,
             tool: approval.tool,
             title: None,
             arguments: approval.arguments,

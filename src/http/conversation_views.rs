@@ -23,6 +23,7 @@ use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::day::rfc3339 as time;
 use crate::chat::file::FileRef;
 use crate::chat::ids::{FileId, RunId};
+use crate::chat::origin::CallOrigin;
 use crate::dialect::bodies::{NoticeBody, PlaceBody};
 
 /// A part of the list of conversations.
@@ -213,7 +214,7 @@ struct HelperBody {
     /// Its plan, step and sub-agent: `plan_id`, `step`, `agent_id`, each of them `null` where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    origin: Option<serde_json::Value>,
+    origin: Option<CallOrigin>,
     /// The call of the model that answers, which it works for.
     #[serde(skip_serializing_if = "Option::is_none")]
     for_tool_call_id: Option<String>,
@@ -222,7 +223,7 @@ struct HelperBody {
 impl HelperBody {
     fn of(helper: Option<HelperOf>) -> Self {
         helper.map_or_else(Self::default, |HelperOf { call, origin }| Self {
-            origin: Some(origin.value()),
+            origin: Some(origin),
             for_tool_call_id: Some(call.to_string()),
         })
     }

@@ -1,7 +1,10 @@
 //! Plans as JSON: the one form in which they are kept, carried between replicas and told to native clients. Fields are
 //! added to it and never change their meaning, since rows and lines of earlier versions are read.
 
-use serde_json::{Map, Value, json};
+use std::fmt::Display;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::{
     AgentCall, Execution, Plan, PlanEvent, PlanMode, PlanStatus, Review, Step, StepCall, StepKind, StepStatus, Verdict,
@@ -30,29 +33,55 @@ pub(super) fn is_flat(value: &Value, depth: usize) -> bool {
     }
 }
 
-impl Plan {
-    /// The plan with its steps.
-    pub fn value(&self) -> Value {
-        let mut value = self.head();
-        value.insert("steps".to_owned(), self.steps.iter().map(Step::value).collect());
-        Value::Object(value)
-    }
+/// A plan; without its steps where only what it is itself counts.
+#[derive(Serialize)]
+pub struct PlanBody<'a> {
+    #[serde(serialize_with = "text_of")]
+    id: PlanId,
+    call_id: &'a str,
+    objective: &'a str,
+    mode: &'static str,
+    status: &'static str,
+    requested_outputs: &'a [String],
+    priority_entities: &'a [String],
+    review: Option<ReviewBody<'a>>,
+    created_at: String,
+    completed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<&'a [Step]>,
+}
 
+#[derive(Serialize)]
+struct ReviewBody<'a> {
+    verdict: &'static str,
+    notes: &'a str,
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PlanBody { steps: Some(&self.steps), ..self.head() }.serialize(serializer)
+    }
+}
+
+impl Plan {
     /// The plan without its steps.
-    pub fn head(&self) -> Map<String, Value> {
-        let mut head = Map::new();
-        let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
-        set("id", json!(self.id.to_string()));
-        set("call_id", json!(self.call.as_str()));
-        set("objective", json!(self.objective));
-        set("mode", json!(self.mode.name()));
-        set("status", json!(self.status.name()));
-        set("requested_outputs", json!(self.requested_outputs));
-        set("priority_entities", json!(self.priority_entities));
-        set("review", self.review.as_ref().map_or(Value::Null, Review::value));
-        set("created_at", json!(rfc3339(self.created_ms)));
-        set("completed_at", self.completed_ms.map_or(Value::Null, |at| json!(rfc3339(at))));
-        head
+    pub fn head(&self) -> PlanBody<'_> {
+        PlanBody {
+            id: self.id,
+            call_id: self.call.as_str(),
+            objective: &self.objective,
+            mode: self.mode.name(),
+            status: self.status.name(),
+            requested_outputs: &self.requested_outputs,
+            priority_entities: &self.priority_entities,
+            review: self
+                .review
+                .as_ref()
+                .map(|review| ReviewBody { verdict: review.verdict.name(), notes: &review.notes }),
+            created_at: rfc3339(self.created_ms),
+            completed_at: self.completed_ms.map(rfc3339),
+            steps: None,
+        }
     }
 
     /// The plan in `value`; `None` when it is none.
@@ -77,37 +106,49 @@ impl Plan {
 }
 
 impl Review {
-    fn value(&self) -> Value {
-        json!({"verdict": self.verdict.name(), "notes": self.notes})
-    }
-
     fn of_value(value: &Value) -> Option<Self> {
         Some(Self { verdict: Verdict::of_name(value["verdict"].as_str()?)?, notes: text(value, "notes") })
     }
 }
 
-impl Step {
-    /// The step.
-    pub fn value(&self) -> Value {
-        let mut value = object([
-            ("number", json!(self.number)),
-            ("kind", json!(self.kind.name())),
-            ("description", json!(self.description)),
-            ("by_agent", json!(self.by_agent)),
-            ("tools", json!(self.tools)),
-            ("needs", json!(self.needs)),
-            ("metadata", Value::Object(self.metadata.clone())),
-            ("status", json!(self.status.name())),
-            ("calls", json!(self.calls)),
-            ("result", self.result.clone().unwrap_or_default()),
-            ("error", json!(self.error)),
-        ]);
-        if !self.so_far.is_empty() {
-            value["so_far"] = self.so_far.iter().map(StepCall::value).collect();
-        }
-        value
-    }
+#[derive(Serialize)]
+struct StepBody<'a> {
+    number: u32,
+    kind: &'static str,
+    description: &'a str,
+    by_agent: bool,
+    tools: &'a [String],
+    needs: &'a [u32],
+    metadata: &'a serde_json::Map<String, Value>,
+    status: &'static str,
+    calls: u32,
+    result: Option<&'a Value>,
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    so_far: &'a [StepCall],
+}
 
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let body = StepBody {
+            number: self.number,
+            kind: self.kind.name(),
+            description: &self.description,
+            by_agent: self.by_agent,
+            tools: &self.tools,
+            needs: &self.needs,
+            metadata: &self.metadata,
+            status: self.status.name(),
+            calls: self.calls,
+            result: self.result.as_ref(),
+            error: self.error.as_deref(),
+            so_far: &self.so_far,
+        };
+        body.serialize(serializer)
+    }
+}
+
+impl Step {
     /// The step in `value`; `None` when it is none.
     pub fn of_value(value: &Value) -> Option<Self> {
         Some(Self {
@@ -130,11 +171,20 @@ impl Step {
     }
 }
 
-impl StepCall {
-    fn value(&self) -> Value {
-        json!({"id": self.id, "fate": fate_name(self.fate), "content": self.content})
-    }
+#[derive(Serialize)]
+struct StepCallBody<'a> {
+    id: &'a str,
+    fate: &'static str,
+    content: &'a str,
+}
 
+impl Serialize for StepCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        StepCallBody { id: &self.id, fate: fate_name(self.fate), content: &self.content }.serialize(serializer)
+    }
+}
+
+impl StepCall {
     fn of_value(value: &Value) -> Option<Self> {
         let fate = fate_of(value["fate"].as_str()?);
         Some(Self { id: text(value, "id"), fate, content: text(value, "content") })
@@ -153,40 +203,85 @@ fn fate_of(name: &str) -> CallFate {
     }
 }
 
-impl Execution {
-    /// The work of the sub-agent, with the calls that it has made.
-    pub fn value(&self) -> Value {
-        let calls = self.calls.iter().map(|call| {
-            json!({"id": call.id, "tool": call.tool, "arguments": call.arguments, "result": call.result, "fate": call.fate.name()})
-        });
-        let mut value = self.head();
-        value.insert("calls".to_owned(), calls.collect());
-        if !self.waits_for.is_empty() {
-            value.insert("waits_for".to_owned(), json!(self.waits_for));
-        }
-        Value::Object(value)
-    }
+/// The work of a sub-agent; of its calls the number alone, unless they are asked for.
+#[derive(Serialize)]
+pub struct ExecutionBody<'a> {
+    #[serde(serialize_with = "text_of")]
+    id: ExecutionId,
+    plan_id: Option<String>,
+    step: Option<u32>,
+    name: &'a str,
+    task: &'a str,
+    tools: &'a [String],
+    permission: &'static str,
+    status: &'static str,
+    success: bool,
+    result: Option<&'a Value>,
+    error: Option<&'a str>,
+    tool_calls: usize,
+    usage: UsageBody,
+    started_at: String,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<&'a [AgentCall]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    waits_for: &'a [String],
+}
 
-    /// The same without its calls, of which it has the number alone.
-    pub fn head(&self) -> Map<String, Value> {
-        let mut head = Map::new();
-        let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
-        set("id", json!(self.id.to_string()));
-        set("plan_id", json!(self.step.map(|(plan, _)| plan.to_string())));
-        set("step", json!(self.step.map(|(_, step)| step)));
-        set("name", json!(self.name));
-        set("task", json!(self.task));
-        set("tools", json!(self.tools));
-        set("permission", json!(if self.writes { "read_write" } else { "read_only" }));
-        set("status", json!(self.status.name()));
-        set("success", json!(self.status == StepStatus::Completed));
-        set("result", json!(self.result));
-        set("error", json!(self.error));
-        set("tool_calls", json!(self.calls.len()));
-        set("usage", usage_value(self.usage));
-        set("started_at", json!(rfc3339(self.started_ms)));
-        set("duration_ms", json!(self.duration_ms));
-        head
+#[derive(Serialize)]
+struct UsageBody {
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_input_tokens: u64,
+    reasoning_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct AgentCallBody<'a> {
+    id: &'a str,
+    tool: &'a str,
+    arguments: &'a Value,
+    result: &'a Value,
+    fate: &'static str,
+}
+
+impl Serialize for AgentCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { id, tool, arguments, result, fate } = self;
+        AgentCallBody { id, tool, arguments, result, fate: fate.name() }.serialize(serializer)
+    }
+}
+
+impl Serialize for Execution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let body = ExecutionBody { calls: Some(&self.calls), waits_for: &self.waits_for, ..self.head() };
+        body.serialize(serializer)
+    }
+}
+
+impl Execution {
+    /// The work without its calls, of which it has the number alone.
+    pub fn head(&self) -> ExecutionBody<'_> {
+        let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = self.usage;
+        ExecutionBody {
+            id: self.id,
+            plan_id: self.step.map(|(plan, _)| plan.to_string()),
+            step: self.step.map(|(_, step)| step),
+            name: &self.name,
+            task: &self.task,
+            tools: &self.tools,
+            permission: if self.writes { "read_write" } else { "read_only" },
+            status: self.status.name(),
+            success: self.status == StepStatus::Completed,
+            result: self.result.as_ref(),
+            error: self.error.as_deref(),
+            tool_calls: self.calls.len(),
+            usage: UsageBody { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens },
+            started_at: rfc3339(self.started_ms),
+            duration_ms: self.duration_ms,
+            calls: None,
+            waits_for: &[],
+        }
     }
 
     /// The work in `value`; `None` when it is none.
@@ -224,26 +319,59 @@ impl Execution {
     }
 }
 
+/// What an event of a plan says.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum EventBody<'a> {
+    OfPlan {
+        plan: &'a Plan,
+    },
+    OfStep {
+        #[serde(serialize_with = "text_of")]
+        plan_id: PlanId,
+        step: &'a Step,
+    },
+    OfAgent {
+        agent: ExecutionBody<'a>,
+    },
+}
+
+impl Serialize for PlanEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let body = match self {
+            Self::Created(plan)
+            | Self::Reviewed(plan)
+            | Self::Held(plan)
+            | Self::Ended(plan)
+            | Self::Paused(plan)
+            | Self::Resumed(plan) => EventBody::OfPlan { plan },
+            Self::StepStarted { plan, step } | Self::StepPaused { plan, step } | Self::StepFinished { plan, step } => {
+                EventBody::OfStep { plan_id: *plan, step }
+            }
+            Self::AgentStarted(work) | Self::AgentPaused(work) | Self::AgentFinished(work) => {
+                EventBody::OfAgent { agent: work.head() }
+            }
+        };
+        body.serialize(serializer)
+    }
+}
+
 impl PlanEvent {
-    /// Its name, and what it says.
-    pub fn value(&self) -> (&'static str, Value) {
-        let of_plan = |plan: &Plan| object([("plan", plan.value())]);
-        let of_step =
-            |plan: &PlanId, step: &Step| object([("plan_id", Value::String(plan.to_string())), ("step", step.value())]);
-        let of_agent = |work: &Execution| object([("agent", Value::Object(work.head()))]);
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
         match self {
-            Self::Created(plan) => ("plan_created", of_plan(plan)),
-            Self::Reviewed(plan) => ("plan_reviewed", of_plan(plan)),
-            Self::Held(plan) => ("plan_held", of_plan(plan)),
-            Self::Ended(plan) => ("plan_finished", of_plan(plan)),
-            Self::StepStarted { plan, step } => ("step_started", of_step(plan, step)),
-            Self::StepPaused { plan, step } => ("step_paused", of_step(plan, step)),
-            Self::StepFinished { plan, step } => ("step_finished", of_step(plan, step)),
-            Self::AgentStarted(work) => ("agent_started", of_agent(work)),
-            Self::AgentPaused(work) => ("agent_paused", of_agent(work)),
-            Self::AgentFinished(work) => ("agent_finished", of_agent(work)),
-            Self::Paused(plan) => ("plan_paused", of_plan(plan)),
-            Self::Resumed(plan) => ("plan_resumed", of_plan(plan)),
+            Self::Created(_) => "plan_created",
+            Self::Reviewed(_) => "plan_reviewed",
+            Self::Held(_) => "plan_held",
+            Self::Ended(_) => "plan_finished",
+            Self::StepStarted { .. } => "step_started",
+            Self::StepPaused { .. } => "step_paused",
+            Self::StepFinished { .. } => "step_finished",
+            Self::AgentStarted(_) => "agent_started",
+            Self::AgentPaused(_) => "agent_paused",
+            Self::AgentFinished(_) => "agent_finished",
+            Self::Paused(_) => "plan_paused",
+            Self::Resumed(_) => "plan_resumed",
         }
     }
 
@@ -269,19 +397,8 @@ impl PlanEvent {
     }
 }
 
-/// An object of these values as they are: `json!` would make a copy of each.
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-fn usage_value(usage: Usage) -> Value {
-    let Usage { input_tokens, output_tokens, cached_input_tokens, reasoning_tokens } = usage;
-    json!({
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "cached_input_tokens": cached_input_tokens,
-        "reasoning_tokens": reasoning_tokens,
-    })
+fn text_of<S: Serializer>(id: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
 }
 
 fn usage_of(value: &Value) -> Usage {
@@ -317,6 +434,8 @@ fn list<T>(value: &Value, key: &str, read: impl Fn(&Value) -> Option<T>) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, json};
+
     use super::*;
 
     fn step_call(fate: CallFate) -> StepCall {
@@ -385,7 +504,7 @@ mod tests {
     #[test]
     fn plans_and_their_events_survive_their_json() {
         let work = execution();
-        assert_eq!(Execution::of_value(&work.value()), Some(work.clone()));
+        assert_eq!(Execution::of_value(&serde_json::to_value(&work).unwrap()), Some(work.clone()));
         // Events tell how many calls there were, and not which.
         let told = Execution { calls: Vec::new(), waits_for: Vec::new(), ..work.clone() };
         let (plan, step) = (plan(), step());
@@ -413,8 +532,8 @@ mod tests {
             (PlanEvent::Resumed(plan.clone()), PlanEvent::Resumed(plan.clone())),
         ];
         for (event, expected) in rows {
-            let (name, value) = event.value();
-            assert_eq!(PlanEvent::of_value(name, &value), Some(expected), "{name}");
+            let name = event.name();
+            assert_eq!(PlanEvent::of_value(name, &serde_json::to_value(&event).unwrap()), Some(expected), "{name}");
         }
         assert_eq!(PlanEvent::of_value("plan_created", &json!({})), None);
     }

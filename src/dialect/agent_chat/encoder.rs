@@ -1,13 +1,13 @@
 //! Events as frames of the native protocol.
 
 use bytes::BytesMut;
-use serde_json::Value;
 
 use super::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
 use super::framing::Framing;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
 use crate::chat::fate::CallFate;
+use crate::chat::origin::CallOrigin;
 use crate::chat::tool::Progress;
 use crate::dialect::Encoder;
 use crate::dialect::bodies::{NoticeBody, PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
@@ -36,7 +36,7 @@ pub(super) struct AgentChatEncoder {
 
 impl AgentChatEncoder {
     /// A call, which the model that answers makes unless `origin` says otherwise.
-    fn call(&self, id: Option<u64>, event: &AgentEvent, origin: Option<&Value>, out: &mut BytesMut) {
+    fn call(&self, id: Option<u64>, event: &AgentEvent, origin: Option<CallOrigin>, out: &mut BytesMut) {
         match event {
             AgentEvent::ToolCallStarted { id: call, name } => {
                 let data = ToolCallStart { tool_use_id: call.as_str(), name, origin };
@@ -115,10 +115,9 @@ impl Encoder for AgentChatEncoder {
                 self.framing.write(out, id, "directive", &DirectiveBody::from_notice(notice));
             }
             AgentEvent::Plan(event) => {
-                let (name, value) = event.value();
-                self.framing.write(out, id, name, &value);
+                self.framing.write(out, id, event.name(), event);
             }
-            AgentEvent::Within(within) => self.call(id, &within.event, Some(&within.origin.value()), out),
+            AgentEvent::Within(within) => self.call(id, &within.event, Some(within.origin), out),
             AgentEvent::Artifact(artifact) => match artifact_event(&artifact.kind) {
                 Some(event) => self.framing.write(out, id, event, &artifact.payload),
                 None => tracing::debug!(artifact.kind = &*artifact.kind, "artifact without an event in this dialect"),

@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::chat::origin::CallOrigin;
 use crate::dialect::bodies::{NoticeBody, PayloadBody, PlaceChangeBody, SuggestionsBody, SummaryBody};
 use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
@@ -37,8 +38,8 @@ pub(super) struct ToolCallStart<'a> {
     pub(super) name: &'a str,
     /// Who makes it, where that is a step of a plan or a sub-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(super) origin: Option<&'a Value>,
+    #[schema(nullable = false, value_type = Option<Value>)]
+    pub(super) origin: Option<CallOrigin>,
 }
 
 /// How far a tool has come.
@@ -58,8 +59,8 @@ pub(super) struct ToolCallProgress<'a> {
     pub(super) fraction: Option<f64>,
     /// Who makes it, where that is a step of a plan or a sub-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(super) origin: Option<&'a Value>,
+    #[schema(nullable = false, value_type = Option<Value>)]
+    pub(super) origin: Option<CallOrigin>,
 }
 
 /// A tool has run. Its result goes to the model alone.
@@ -77,8 +78,8 @@ pub(super) struct ToolCallResult<'a> {
     pub(super) state: Option<&'a str>,
     /// Who makes it, where that is a step of a plan or a sub-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(super) origin: Option<&'a Value>,
+    #[schema(nullable = false, value_type = Option<Value>)]
+    pub(super) origin: Option<CallOrigin>,
 }
 
 /// The run ended early.

@@ -126,11 +126,12 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
                 }
             }
             AgentEvent::Plan(event) => {
-                let (event, value) = event.value();
-                Self::Plan { event: Cow::Borrowed(event), value }
+                let value = serde_json::to_value(event).unwrap_or_default();
+                Self::Plan { event: Cow::Borrowed(event.name()), value }
             }
             AgentEvent::Within(within) => {
-                Self::Within { origin: within.origin.value(), event: Box::new(Self::from(&within.event)) }
+                let origin = serde_json::to_value(within.origin).unwrap_or_default();
+                Self::Within { origin, event: Box::new(Self::from(&within.event)) }
             }
             AgentEvent::Notice(notice) => Self::Notice {
                 files: notice.files.iter().map(ToString::to_string).collect(),

@@ -4,6 +4,7 @@
 //! with it: [`end_with_run`].
 
 use async_trait::async_trait;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::SqlStore;
@@ -133,11 +134,11 @@ impl SqlStore {
                  completed_at = excluded.completed_at",
         );
         let keep = keep.bind((&scope, of.conversation.as_str(), plan.id.to_string(), of.run.to_string()));
-        let keep = keep.bind((plan.status.name(), Value::Object(plan.head()).to_string(), plan.created_ms));
+        let keep = keep.bind((plan.status.name(), body(&plan.head())?, plan.created_ms));
         keep.bind((plan.completed_ms, storable(of.context_type)));
         if plan.completed_ms.is_none() {
             for step in &plan.steps {
-                put_step(&mut batch, &scope, plan.id, step, false);
+                put_step(&mut batch, &scope, plan.id, step, false)?;
             }
         } else {
             // A step that was broken off has left its sub-agent behind.
@@ -162,7 +163,7 @@ impl SqlStore {
         let writing = self.writing_of_run(&scope, of.run).await?;
         let mut batch = Batch::default();
         for (step, writes) in steps {
-            put_step(&mut batch, &scope, plan, step, *writes);
+            put_step(&mut batch, &scope, plan, step, *writes)?;
             if step.status == StepStatus::Failed {
                 // Nobody goes on with them.
                 let calls = batch.say(
@@ -180,7 +181,7 @@ impl SqlStore {
 
     async fn try_keep_execution(&self, of: OfRun<'_>, work: &Execution, transcript: &[Message]) -> Result<(), Fault> {
         let scope = Scope::from(of.owner);
-        let mut body = work.value();
+        let mut body = serde_json::to_value(work).map_err(RecordError::json("plan"))?;
         if !transcript.is_empty() {
             let messages = transcript.iter().map(|message| {
                 let Record { kind, body, .. } = encode(message)?;
@@ -417,7 +418,7 @@ pub(super) async fn end_paused(
     Ok(true)
 }
 
-fn put_step(batch: &mut Batch, scope: &Scope, plan: PlanId, step: &Step, writes: bool) {
+fn put_step(batch: &mut Batch, scope: &Scope, plan: PlanId, step: &Step, writes: bool) -> Result<(), RecordError> {
     let put = batch.say(
         "INSERT INTO plan_steps (tenant, user_id, plan_id, number, status, writes, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -425,7 +426,8 @@ fn put_step(batch: &mut Batch, scope: &Scope, plan: PlanId, step: &Step, writes:
              body = excluded.body",
     );
     let put = put.bind((scope, plan.to_string(), i64::from(step.number), step.status.name(), i64::from(writes)));
-    put.bind(step.value().to_string());
+    put.bind(body(step)?);
+    Ok(())
 }
 
 /// The sub-agents of a plan that wait for a person.
@@ -510,6 +512,10 @@ fn execution((_, status, body, error): &PartRow) -> Result<Execution, RecordErro
     let (work, status) =
         Execution::of_value(&value(body)?).zip(StepStatus::of_name(status)).ok_or(RecordError::Plan)?;
     Ok(Execution { status, error: error.clone().or(work.error), ..work })
+}
+
+fn body(of: &impl Serialize) -> Result<String, RecordError> {
+    serde_json::to_string(of).map_err(RecordError::json("plan"))
 }
 
 fn value(body: &str) -> Result<Value, RecordError> {
