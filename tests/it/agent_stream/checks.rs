@@ -89,14 +89,13 @@ B79 it/agent_stream/prewarm.rs::a_message_that_overtakes_its_prewarm_is_in_the_s
 B80 it/agent_stream/message.rs::an_agent_says_one_thing_and_nothing_of_it_is_kept
 B80 it/agent_stream/message.rs::what_is_wrong_has_its_status
 B81 it/agent_stream/telemetry.rs::a_developer_is_told_how_a_turn_is_carried_out
+B83 it/agent_stream/client.rs::a_page_goes_through_its_day_with_its_cookie
 B84 it/agent_stream/leaving.rs::an_answer_without_anything_in_it_never_ends_in_silence
 ";
 
 /// Checks that no test of the suite holds by itself, and why.
-const ELSEWHERE: [(&str, &str); 2] = [
-    ("B02", "fields.rs holds every frame that any test of this folder reads to its fields"),
-    ("B83", "the client's own script is not in this repository: mod.rs reads streams as it does"),
-];
+const ELSEWHERE: [(&str, &str); 1] =
+    [("B02", "fields.rs holds every frame that any test of this folder reads to its fields")];
 
 #[test]
 fn each_check_has_its_tests() {

@@ -4,6 +4,7 @@
 mod catalogue;
 mod checks;
 mod clarify;
+mod client;
 mod failures;
 mod fields;
 mod labels;

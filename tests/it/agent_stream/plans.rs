@@ -12,7 +12,7 @@ use crate::support::model::{Script, calls, says, turn};
 use crate::support::upstream::{Answer, Request, Upstream};
 use crate::support::wait::eventually;
 
-const PLAN: &str = "agent_create_plan";
+pub(super) const PLAN: &str = "agent_create_plan";
 
 /// A turn in the project p1.
 fn go() -> Value {
@@ -47,7 +47,7 @@ fn asked_of(model: &Upstream, name: &str) -> Vec<Value> {
 type Says = Box<dyn Fn() -> Script + Send + Sync>;
 
 /// What the answering model says next.
-type Turns = Arc<Mutex<VecDeque<Script>>>;
+pub(super) type Turns = Arc<Mutex<VecDeque<Script>>>;
 
 /// A model whose parts are told apart by their names; the answering one plays `turns`.
 async fn models(
@@ -57,7 +57,10 @@ async fn models(
     over(Arc::new(Mutex::new(turns.into())), helper).await
 }
 
-async fn over(turns: Turns, helper: impl Fn(&str, &Value) -> Option<Script> + Send + Sync + 'static) -> Upstream {
+pub(super) async fn over(
+    turns: Turns,
+    helper: impl Fn(&str, &Value) -> Option<Script> + Send + Sync + 'static,
+) -> Upstream {
     Upstream::choosing(move |request| {
         let body = request.json();
         let name = body["model"].as_str().unwrap_or_default().to_owned();
@@ -70,7 +73,7 @@ async fn over(turns: Turns, helper: impl Fn(&str, &Value) -> Option<Script> + Se
     .await
 }
 
-const HELPERS: [(&str, &str); 3] = [
+pub(super) const HELPERS: [(&str, &str); 3] = [
     ("HELPERS__PLAN", "openai:planner"),
     ("HELPERS__REVIEW", "openai:reviewer"),
     ("HELPERS__EXECUTOR", "openai:worker"),

@@ -1,14 +1,16 @@
-//! A plan while it is carried out: each step begins as soon as what it needs is there, several at once.
+//! A plan while it is carried out: each step begins as soon as what it needs is there, several at once. That a step which may
+//! change something begins, waits or has ended is kept before anybody is told; what the others come to is kept soon.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use serde_json::Map;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::step::{StepDone, StepWork};
 use super::{Decision, Own};
@@ -20,13 +22,16 @@ use crate::agent::turn::pending::Paused;
 use crate::chat::approval::Approval;
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::fate::{CallError, CallFate};
-use crate::chat::ids::{PlanId, ToolCallId};
+use crate::chat::ids::ToolCallId;
 use crate::chat::origin::CallOrigin;
 use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepKind, StepStatus};
 use crate::chat::tool::{ToolInput, ToolOutput};
 
 /// 2 ms: steps that end so soon behind another one are kept together with it, for which the disk is waited for once.
 const TOGETHER: Duration = Duration::from_millis(2);
+
+/// 20 ms: so long after it was told, what only reading steps have come to is kept at the latest.
+const SOON: Duration = Duration::from_millis(20);
 
 /// Why a step that has begun was not finished.
 const BROKEN_OFF: &str = "it was broken off, since another step has failed";
@@ -36,6 +41,27 @@ const UNKNOWN: &str = "it was broken off, since another step has failed; what it
 
 /// Why a step has not begun.
 const SKIPPED: &str = "it was left out, since another step has failed";
+
+/// Steps whose newest state is told and not kept yet, by their numbers.
+#[derive(Default)]
+struct Unkept {
+    steps: BTreeSet<u32>,
+    /// When the first of them was told.
+    since: Option<Instant>,
+}
+
+impl Unkept {
+    fn add(&mut self, step: &Step) {
+        self.steps.insert(step.number);
+        self.since.get_or_insert_with(Instant::now);
+    }
+}
+
+/// Steps that go on.
+type Running<'a> = FuturesUnordered<BoxFuture<'a, Result<StepDone, Ended>>>;
+
+/// Those that have ended.
+type Finished = VecDeque<Result<StepDone, Ended>>;
 
 impl Turns<'_> {
     /// Carries a plan out. A research step that fails, or one that others need, ends it.
@@ -59,8 +85,8 @@ impl Turns<'_> {
         }
         let mut place = self.cx.place.cloned().map(Arc::new);
         let parallel = self.agent.limits.plans.parallel.max(1);
-        let mut running = FuturesUnordered::new();
-        let (mut finished, mut ended, mut is_over) = (VecDeque::new(), Vec::new(), false);
+        let (mut running, mut unkept) = (Running::new(), Unkept::default());
+        let (mut finished, mut ended, mut is_over) = (Finished::new(), Vec::new(), false);
         loop {
             let mut begun = Vec::new();
             if let Some((at, decision)) = decided.take() {
@@ -72,18 +98,17 @@ impl Turns<'_> {
                 plan.steps[at].status = StepStatus::Executing;
                 begun.push(self.step_work(&plan, at, place.clone(), None, own));
             }
-            {
-                // Steps go on meanwhile: one of them may hold what the store waits for.
-                let mut telling = pin!(self.tell_steps(plan.id, std::mem::take(&mut ended), &begun, own));
-                loop {
-                    tokio::select! {
-                        biased;
-                        told = &mut telling => break told?,
-                        Some(done) = running.next(), if !running.is_empty() => finished.push_back(done),
+            let telling = self.tell_steps(&plan, std::mem::take(&mut ended), &begun, &mut unkept, own);
+            beside(telling, &mut running, &mut finished).await?;
+            running.extend(begun.into_iter().map(|work| self.carry_out_step(plan.id, work, own)));
+            if finished.is_empty() && !is_over {
+                if let Some(since) = unkept.since {
+                    match timeout_at(since + SOON, running.next()).await {
+                        Ok(done) => finished.extend(done),
+                        Err(_) => beside(self.keep_told(&plan, &mut unkept, own), &mut running, &mut finished).await?,
                     }
                 }
             }
-            running.extend(begun.into_iter().map(|work| self.carry_out_step(plan.id, work, own)));
             if finished.is_empty() && !is_over {
                 finished.extend(running.next().await);
             }
@@ -108,10 +133,11 @@ impl Turns<'_> {
             }
         }
         drop(running);
+        self.keep_told(&plan, &mut unkept, own).await?;
         if !is_over && plan.count(StepStatus::AwaitingApproval) > 0 {
             return Ok(self.paused(plan, own));
         }
-        self.leave_out(&mut plan, own).await?;
+        self.leave_out(&mut plan, &mut unkept, own).await?;
         plan.status = match (plan.count(StepStatus::Failed), plan.count(StepStatus::Completed)) {
             (0, _) => PlanStatus::Completed,
             (_, completed) if completed + plan.count(StepStatus::Failed) == plan.steps.len() && !has_fatal(&plan) => {
@@ -149,25 +175,25 @@ impl Turns<'_> {
         told
     }
 
-    /// Keeps the steps that have ended or wait and those that begin, and tells of them.
+    /// Tells of the steps that have ended or wait and of those that begin, which the plan has as they are now. What may change
+    /// something is kept before.
     async fn tell_steps(
         &self,
-        plan: PlanId,
+        plan: &Plan,
         ended: Vec<Step>,
         begun: &[StepWork<'_>],
+        unkept: &mut Unkept,
         own: Own<'_>,
     ) -> Result<(), Ended> {
-        let begun = begun.iter().map(|work| &work.step);
-        let changed = ended.iter().map(|step| match step.status {
-            StepStatus::AwaitingApproval => (step, has_written(step, own)),
-            _ => (step, own.writes(step)),
-        });
-        let changed: Vec<(&Step, bool)> = changed.chain(begun.clone().map(|step| (step, own.writes(step)))).collect();
-        if changed.is_empty() {
-            return Ok(());
+        let mut only_read = true;
+        for step in ended.iter().chain(begun.iter().map(|work| &work.step)) {
+            unkept.add(step);
+            only_read &= !own.writes(step) && step.status != StepStatus::AwaitingApproval;
         }
-        self.agent.plans.keep_steps(self.of_run(), plan, &changed).await.map_err(store_failed)?;
-        let begun: Vec<Step> = begun.cloned().collect();
+        if !only_read {
+            self.keep_told(plan, unkept, own).await?;
+        }
+        let plan = plan.id;
         for step in ended {
             let step = Step { so_far: Vec::new(), ..step };
             self.emit_plan(match step.status {
@@ -175,10 +201,28 @@ impl Turns<'_> {
                 _ => PlanEvent::StepFinished { plan, step },
             });
         }
-        for step in begun {
-            self.emit_plan(PlanEvent::StepStarted { plan, step: Step { so_far: Vec::new(), ..step } });
+        for StepWork { step, .. } in begun {
+            self.emit_plan(PlanEvent::StepStarted { plan, step: Step { so_far: Vec::new(), ..step.clone() } });
         }
         Ok(())
+    }
+
+    /// Keeps the steps that are not kept as they are now.
+    async fn keep_told(&self, plan: &Plan, unkept: &mut Unkept, own: Own<'_>) -> Result<(), Ended> {
+        let Unkept { steps, since: _ } = std::mem::take(unkept);
+        let steps: Vec<(&Step, bool)> = plan
+            .steps
+            .iter()
+            .filter(|step| steps.contains(&step.number))
+            .map(|step| match step.status {
+                StepStatus::AwaitingApproval => (step, has_written(step, own)),
+                _ => (step, own.writes(step)),
+            })
+            .collect();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.agent.plans.keep_steps(self.of_run(), plan.id, &steps).await.map_err(store_failed)
     }
 
     /// Tells that these calls do not wait any more.
@@ -199,7 +243,7 @@ impl Turns<'_> {
     }
 
     /// Ends the steps that the failure of another one has ended, and takes back their calls that wait.
-    async fn leave_out(&self, plan: &mut Plan, own: Own<'_>) -> Result<(), Ended> {
+    async fn leave_out(&self, plan: &mut Plan, unkept: &mut Unkept, own: Own<'_>) -> Result<(), Ended> {
         let held = std::mem::take(&mut own.aside.lock().approvals);
         own.shared.wait_no_more(held.len());
         self.take_back(held);
@@ -215,7 +259,20 @@ impl Turns<'_> {
             step.so_far.clear();
             ended.push(step.clone());
         }
-        self.tell_steps(plan.id, ended, &[], own).await
+        self.tell_steps(plan, ended, &[], unkept, own).await?;
+        self.keep_told(plan, unkept, own).await
+    }
+}
+
+/// Does some work of the store while steps go on: one of them may hold what it waits for.
+async fn beside<T>(work: impl Future<Output = T>, running: &mut Running<'_>, finished: &mut Finished) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            Some(done) = running.next(), if !running.is_empty() => finished.push_back(done),
+        }
     }
 }
 
