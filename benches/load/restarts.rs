@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use crate::directives::new_database;
 use crate::redis::Redis;
-use crate::server::{Role, Server, data};
+use crate::server::{Role, Server, data, token};
 use crate::soak::{Load, SETTINGS, Sample, say_slopes};
 use crate::tls::Wire;
 use crate::upstream::Upstream;
@@ -80,7 +80,7 @@ pub async fn measure(model: &Upstream, load: Load) {
     let first = start("127.0.0.1:0");
     let mut second = start("127.0.0.1:0");
     let second_bind = second.address.to_string();
-    let clients = Arc::new(Clients::new([first.address, second.address], &first.token));
+    let clients = Arc::new(Clients::new([first.address, second.address]));
     clients.learn().await;
     println!("restarts: {} minutes, {} idle streams, {} active ones", load.minutes, load.idle, load.active);
     let mut tasks = JoinSet::new();
@@ -182,7 +182,6 @@ async fn count(connection: &mut PgConnection, statement: &'static str) -> i64 {
 struct Clients {
     http: reqwest::Client,
     replicas: [SocketAddr; 2],
-    token: String,
     /// The text of each kind of run, without a restart.
     texts: Mutex<BTreeMap<&'static str, String>>,
     stop: AtomicBool,
@@ -195,6 +194,11 @@ struct Clients {
     again: AtomicUsize,
     /// How runs have ended: the code of the error, or `complete`.
     ends: Mutex<BTreeMap<String, usize>>,
+}
+
+/// Each client is a user, of one of ten tenants.
+fn token_of(what: &str, number: usize) -> String {
+    token(&format!("tenant{}", number % 10), &format!("{what}{number}"), &[])
 }
 
 /// How a stream went on.
@@ -224,11 +228,10 @@ struct Failure {
 }
 
 impl Clients {
-    fn new(replicas: [SocketAddr; 2], token: &str) -> Self {
+    fn new(replicas: [SocketAddr; 2]) -> Self {
         Self {
             http: reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap(),
             replicas,
-            token: token.to_owned(),
             texts: Mutex::default(),
             stop: AtomicBool::new(false),
             talking: AtomicUsize::new(0),
@@ -242,7 +245,7 @@ impl Clients {
     /// Learns what each kind of run says while everything is there.
     async fn learn(&self) {
         for kind in KINDS {
-            let (end, text) = self.talk(kind, 0).await;
+            let (end, text) = self.talk(&token_of("first", 0), kind, 0).await;
             assert!(end == "complete" && !text.is_empty(), "{kind}: {end}");
             self.texts.lock().unwrap().insert(kind, text);
         }
@@ -251,10 +254,10 @@ impl Clients {
     /// One run after the other, each read to its end.
     async fn talk_on(self: Arc<Self>, number: usize) {
         self.talking.fetch_add(1, Ordering::Relaxed);
-        let mut turn = number;
+        let (token, mut turn) = (token_of("talks", number), number);
         while !self.stop.load(Ordering::Relaxed) {
             let kind = KINDS[turn % KINDS.len()];
-            let (end, text) = self.talk(kind, turn).await;
+            let (end, text) = self.talk(&token, kind, turn).await;
             let is_whole = end != "complete" || self.texts.lock().unwrap().get(kind) == Some(&text);
             assert!(is_whole, "{kind} has said {text:?}");
             *self.ends.lock().unwrap().entry(end).or_default() += 1;
@@ -264,7 +267,7 @@ impl Clients {
     }
 
     /// A run in the background, read wherever it can be until its end; how it ended, and what it has said.
-    async fn talk(&self, kind: &str, turn: usize) -> (String, String) {
+    async fn talk(&self, token: &str, kind: &str, turn: usize) -> (String, String) {
         let (key, began, mut known) = (uuid::Uuid::new_v4().to_string(), Instant::now(), Known::default());
         // Each kind of run begins on each replica.
         for attempt in turn / KINDS.len().. {
@@ -283,7 +286,7 @@ impl Clients {
                     last.into_iter().fold(request, |request, (name, value)| request.header(name, value))
                 }
             };
-            if let Read::End(end) = self.read(request, &mut known).await {
+            if let Read::End(end) = self.read(request.bearer_auth(token), &mut known).await {
                 self.runs.fetch_add(1, Ordering::Relaxed);
                 return (end, known.text);
             }
@@ -300,7 +303,7 @@ impl Clients {
     }
 
     async fn read(&self, request: reqwest::RequestBuilder, known: &mut Known) -> Read {
-        let Ok(response) = request.bearer_auth(&self.token).send().await else {
+        let Ok(response) = request.send().await else {
             return Read::Broken;
         };
         match response.status() {
@@ -334,10 +337,11 @@ impl Clients {
 
     /// Holds a stream that waits, and opens another when it ends, on the same replica.
     async fn wait_on(self: Arc<Self>, number: usize) {
-        let replica = self.replicas[number % self.replicas.len()];
+        let (token, replica) = (token_of("waits", number), self.replicas[number % self.replicas.len()]);
         loop {
             self.held.fetch_add(1, Ordering::Relaxed);
-            self.read(self.begin(replica, "hold", false), &mut Known::default()).await;
+            let request = self.begin(replica, "hold", false).bearer_auth(&token);
+            self.read(request, &mut Known::default()).await;
             sleep(Duration::from_millis(500 + number as u64 % 1_000)).await;
         }
     }

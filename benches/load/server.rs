@@ -249,7 +249,7 @@ pub fn token(tenant: &str, user: &str, roles: &[&str]) -> String {
         user: user.to_owned(),
         tenant: Some(tenant.to_owned()),
         roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-        ttl: Duration::from_secs(3600),
+        ttl: Duration::from_secs(12 * 3600),
     };
     auth::build(&config, "", Arc::new(SystemClock)).unwrap().sign(&claims, now).unwrap()
 }

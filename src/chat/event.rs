@@ -136,7 +136,7 @@ pub enum AgentEvent {
     /// Something for the client's screen; follows its call's result.
     Artifact(Box<Artifact>),
     /// A payload that was kept; follows its call's result, or the text in which the model wrote it.
-    Payload(Box<Payload>),
+    Payload(Arc<Payload>),
     /// A plan or a sub-agent goes on, while the call that has begun it is made.
     Plan(Box<PlanEvent>),
     /// A call that a step of a plan or a sub-agent makes.

@@ -12,19 +12,19 @@ use crate::chat::place::{Mover, Place};
 /// A payload.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = Payload)]
-pub struct PayloadBody {
-    payload_id: String,
-    r#type: String,
+pub struct PayloadBody<'a> {
+    payload_id: &'a str,
+    r#type: &'a str,
     /// As its kind says.
-    data: Value,
-    summary: String,
+    data: &'a Value,
+    summary: &'a str,
 }
 
-impl PayloadBody {
+impl<'a> PayloadBody<'a> {
     /// The body of `payload`.
-    pub fn from_payload(payload: &Payload) -> Self {
+    pub fn from_payload(payload: &'a Payload) -> Self {
         let Payload { id, kind, data, summary, source: _ } = payload;
-        Self { payload_id: id.to_string(), r#type: kind.clone(), data: data.clone(), summary: summary.clone() }
+        Self { payload_id: id.as_str(), r#type: kind, data, summary }
     }
 }
 

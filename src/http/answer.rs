@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -26,6 +27,7 @@ use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
+use crate::chat::payload::Payload;
 use crate::chat::run::{RunRecord, RunState};
 use crate::chat::stream::Usage;
 use crate::dialect::asked::Shape;
@@ -39,7 +41,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// The whole answer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Answer)]
-pub(super) struct AnswerBody {
+pub(super) struct AnswerBody<'a> {
     run_id: String,
     conversation_id: String,
     #[schema(schema_with = run_state)]
@@ -51,7 +53,7 @@ pub(super) struct AnswerBody {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notices: Vec<NoticeBody>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    payloads: Vec<PayloadBody>,
+    payloads: Vec<PayloadBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     suggestions: Option<SuggestionsBody>,
     usage: UsageBody,
@@ -185,7 +187,7 @@ struct AnswerSoFar {
     message: String,
     artifacts: Vec<ArtifactBody>,
     notices: Vec<NoticeBody>,
-    payloads: Vec<PayloadBody>,
+    payloads: Vec<Arc<Payload>>,
     suggestions: Option<SuggestionsBody>,
 }
 
@@ -251,6 +253,7 @@ impl Waiting {
             (Last::End(_) | Last::Missing, Found::Run(record)) => record.usage,
             (Last::End(_) | Last::Missing, Found::Deleted | Found::Unknown) => Usage::default(),
         };
+        let payloads = std::mem::take(&mut self.so_far.payloads);
         let body = AnswerBody {
             run_id: self.attached.run.to_string(),
             conversation_id: self.attached.conversation.to_string(),
@@ -258,7 +261,7 @@ impl Waiting {
             message: std::mem::take(&mut self.so_far.message),
             artifacts: std::mem::take(&mut self.so_far.artifacts),
             notices: std::mem::take(&mut self.so_far.notices),
-            payloads: std::mem::take(&mut self.so_far.payloads),
+            payloads: payloads.iter().map(|payload| PayloadBody::from_payload(payload)).collect(),
             suggestions: self.so_far.suggestions.take(),
             usage: UsageBody::from_usage(usage, cost),
             error,
@@ -330,7 +333,7 @@ impl AnswerSoFar {
                 | AgentEvent::LimitReached
                 | AgentEvent::Diagnosed(_)
                 | AgentEvent::Observed(_) => {}
-                AgentEvent::Payload(payload) => self.payloads.push(PayloadBody::from_payload(payload)),
+                AgentEvent::Payload(payload) => self.payloads.push(Arc::clone(payload)),
                 AgentEvent::Suggested(suggestions) => {
                     self.suggestions = Some(SuggestionsBody::from_suggestions(suggestions))
                 }

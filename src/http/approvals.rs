@@ -268,7 +268,7 @@ pub(super) async fn get(
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes three answers")]
 pub(super) enum Decided200 {
-    Answer(AnswerBody),
+    Answer(AnswerBody<'static>),
     Item(ItemBody),
     Preview(DecidedBody),
 }

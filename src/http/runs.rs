@@ -135,7 +135,7 @@ pub(super) async fn cancel(
     ),
     request_body = Option<crate::dialect::agent_chat::OptionsBody<'static>>,
     responses(
-        (status = 200, description = "The run's events, or with `Accept: application/json` its whole answer when it has ended.", content((String = "text/event-stream"), (super::answer::AnswerBody = "application/json"))),
+        (status = 200, description = "The run's events, or with `Accept: application/json` its whole answer when it has ended.", content((String = "text/event-stream"), (super::answer::AnswerBody<'static> = "application/json"))),
         (status = 202, description = "With `Accept: application/json`, of a run in the background: the run, or as much as is known of it.", body = super::views::Accepted),
         (status = 404, description = "`not_found`: there is no such run, or it is another's."),
         (status = 409, description = "`not_continuable`, `conversation_busy`: it is live or has its answer; the conversation has another run."),

@@ -1,5 +1,7 @@
 //! What a run commits while it goes on, and with its end.
 
+use std::sync::Arc;
+
 use super::names::Name;
 use crate::chat::answer::Answer;
 use crate::chat::approval::Approval;
@@ -41,7 +43,7 @@ pub struct Commit<'a> {
     /// Where the conversation is now, if it was moved since.
     pub place: Option<&'a Place>,
     /// Payloads; one that is there already is kept as it is.
-    pub payloads: &'a [Payload],
+    pub payloads: &'a [Arc<Payload>],
     /// The number of the first of `artifacts` in the run, from 0.
     pub first_artifact: u32,
     /// What tools have made for the client's screen.

@@ -1,6 +1,6 @@
 //! What helpers of a run leave to it: what they have used, what their tools have made, and the writes that they have sent.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pending::Paused;
 use crate::agent::recap::Mentions;
@@ -24,7 +24,7 @@ pub(super) struct Left {
     pub(super) spent: Vec<Spent>,
     /// What the budgets have not heard of.
     pub(super) uncounted: Vec<(Usage, Option<Cost>)>,
-    pub(super) payloads: Vec<Payload>,
+    pub(super) payloads: Vec<Arc<Payload>>,
     /// What their tools have made for the client's screen.
     pub(super) artifacts: Vec<CallArtifact>,
     pub(super) writes: Vec<TrailEvent>,

@@ -169,9 +169,9 @@ pub(super) struct Turns<'a> {
 impl Turns<'_> {
     /// Keeps a payload and shows it.
     pub(super) fn keep(&self, transcript: &mut Transcript, payload: NewPayload, source: PayloadSource) {
-        let payload = kept(payload, source, self.profile);
-        transcript.payloads.push(payload.clone());
-        self.emit(AgentEvent::Payload(Box::new(payload)));
+        let payload = Arc::new(kept(payload, source, self.profile));
+        transcript.payloads.push(Arc::clone(&payload));
+        self.emit(AgentEvent::Payload(payload));
     }
 
     pub(super) fn emit_text(&self, text: String) {

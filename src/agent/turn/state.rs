@@ -53,7 +53,7 @@ pub(super) struct Transcript {
     /// What things are called.
     pub(super) names: Names,
     /// Payloads that the store has not got yet.
-    pub(super) payloads: Vec<Payload>,
+    pub(super) payloads: Vec<Arc<Payload>>,
     /// What tools have made for the client's screen that the store has not got yet.
     pub(super) artifacts: Vec<CallArtifact>,
     /// How many of them it has got.

@@ -164,7 +164,7 @@ impl<'a> SnapshotCall<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Activity<'a> {
-    Payload(PayloadBody),
+    Payload(PayloadBody<'a>),
     Fields(&'a serde_json::Map<String, Value>),
     Other { value: &'a Value },
 }

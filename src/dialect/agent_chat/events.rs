@@ -311,7 +311,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
     add::<FileEdit>(&mut all);
     add::<FileMade>(&mut all);
     add::<ApprovalRequest>(&mut all);
-    add::<PayloadBody>(&mut all);
+    add::<PayloadBody<'_>>(&mut all);
     add::<SuggestionsBody>(&mut all);
     add::<RecapBody>(&mut all);
     add::<Error<'_>>(&mut all);

@@ -230,7 +230,7 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
     let events = [
         text("See:"),
         AgentEvent::Artifact(Box::new(Artifact { kind: "workflow preview".into(), payload: json!({"id": 1}) })),
-        AgentEvent::Payload(Box::new(Payload {
+        AgentEvent::Payload(Arc::new(Payload {
             id: PayloadId::parse("0123abcd").unwrap(),
             kind: "chart".into(),
             data: json!([1, 2]),

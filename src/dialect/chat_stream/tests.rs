@@ -42,7 +42,7 @@ fn finished() -> AgentEvent {
 
 fn payload(id: &str, kind: &str, source: PayloadSource) -> AgentEvent {
     let id = PayloadId::parse(id).unwrap();
-    AgentEvent::Payload(Box::new(Payload {
+    AgentEvent::Payload(Arc::new(Payload {
         id,
         kind: kind.to_owned(),
         data: json!({"a": 1}),

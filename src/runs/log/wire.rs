@@ -212,7 +212,7 @@ impl TryFrom<Line<'_>> for AgentEvent {
             Line::Artifact { kind, payload } => {
                 Self::Artifact(Box::new(Artifact { kind: kind.into_owned().into(), payload: payload.into_owned() }))
             }
-            Line::Payload { id, kind, data, summary, by_model } => Self::Payload(Box::new(Payload {
+            Line::Payload { id, kind, data, summary, by_model } => Self::Payload(Arc::new(Payload {
                 // What another replica wrote is one of our ids; anything else must not stop the reader.
                 id: PayloadId::parse(&id).unwrap_or_else(|_| PayloadId::fresh()),
                 kind: kind.into_owned(),

@@ -1,5 +1,7 @@
 //! What every store promises about conversations under whole numbers, answers as they were shown, and payloads.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use switchboard::agent::ports::chats::{ChatHead, Chats};
 use switchboard::agent::ports::store::{Commit, NewRun, Question, RunEnd};
@@ -16,14 +18,14 @@ use super::contract::titled;
 use super::contract::{Database, ManualClock, Room, answer, ended, running, said, tool_turn};
 use crate::support::whole::seen;
 
-fn payload(kind: &str, source: PayloadSource) -> Payload {
-    Payload {
+fn payload(kind: &str, source: PayloadSource) -> Arc<Payload> {
+    Arc::new(Payload {
         id: PayloadId::fresh(),
         kind: kind.into(),
         data: json!({ "z": 1.5, "a": ["nul \u{0}", null] }),
         summary: format!("a {kind}\u{0}"),
         source,
-    }
+    })
 }
 
 fn own(room: &Room) -> Chats<'_> {
@@ -31,7 +33,7 @@ fn own(room: &Room) -> Chats<'_> {
 }
 
 /// A run that says something and keeps payloads.
-async fn exchange(store: &dyn Store, room: &Room, text: &str, payloads: &[Payload]) -> RunId {
+async fn exchange(store: &dyn Store, room: &Room, text: &str, payloads: &[Arc<Payload>]) -> RunId {
     let (run, _) = room.say(store, text).await;
     let commit = Commit { payloads, ..said(1, &[]) };
     store.append(run, commit).await.unwrap();
@@ -232,10 +234,14 @@ pub async fn payloads_are_their_conversations_own(database: &impl Database) {
         assert_eq!(store.payloads(&stranger.owner, &stranger.conversation, 10).await.unwrap(), []);
     }
     let deep = (0..300).fold(json!(1), |inner, _| json!([inner]));
-    let deep = Payload { data: deep, ..payload("deep", PayloadSource::Tool) };
+    let deep = Arc::new(Payload { data: deep, ..(*payload("deep", PayloadSource::Tool)).clone() });
     exchange(&*store, &room, "three", std::slice::from_ref(&deep)).await;
     let found = store.payload(&room.owner, &room.conversation, &deep.id).await.unwrap();
-    assert_eq!(found, Some(Payload { data: Value::Null, ..deep }), "what could not be read again is left out");
+    assert_eq!(
+        found,
+        Some(Payload { data: Value::Null, ..(*deep).clone() }),
+        "what could not be read again is left out"
+    );
 }
 
 pub async fn a_deleted_conversation_takes_its_number_and_payloads_along(database: &impl Database) {

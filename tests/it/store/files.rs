@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -83,13 +84,13 @@ async fn say_everywhere(store: &dyn Store, room: &Room) {
     let long = |at: usize| format!("{WORD} {}", "x".repeat(1 << (at + 3)));
     for at in 0..12 {
         let (run, _) = room.say(store, &long(at)).await;
-        let payload = Payload {
+        let payload = Arc::new(Payload {
             id: PayloadId::fresh(),
             kind: "note".into(),
             data: json!({ "text": long(at) }),
             summary: WORD.into(),
             source: PayloadSource::Tool,
-        };
+        });
         append(store, run, 1, &[answer(&long(at))]).await.unwrap();
         store.append(run, Commit { payloads: &[payload], ..said(2, &[]) }).await.unwrap();
         complete(store, run).await;

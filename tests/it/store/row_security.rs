@@ -98,13 +98,13 @@ const OWNERS: [&str; 4] = ["acme/ann/c1", "acme/bob/c1", "umbrella/ann/c1", "//c
 async fn speak(store: &dyn Store) {
     for path in OWNERS {
         let room = Room::at(path);
-        let payload = Payload {
+        let payload = Arc::new(Payload {
             id: PayloadId::fresh(),
             kind: "note".into(),
             data: json!(1),
             summary: "note".into(),
             source: PayloadSource::Tool,
-        };
+        });
         let (run, _) = room.say(store, "hello").await;
         store.append(run, Commit { payloads: &[payload], ..said(1, &[answer("hi")]) }).await.unwrap();
         complete(store, run).await;

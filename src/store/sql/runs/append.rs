@@ -51,7 +51,11 @@ impl Rows {
         Ok(Self {
             messages: commit.messages.iter().map(transcript::encode).collect::<Result<_, _>>()?,
             trail: trail.collect::<Result<_, RecordError>>()?,
-            payloads: commit.payloads.iter().map(PayloadRow::from_payload).collect::<Result<_, _>>()?,
+            payloads: commit
+                .payloads
+                .iter()
+                .map(|payload| PayloadRow::from_payload(payload))
+                .collect::<Result<_, _>>()?,
             artifacts: commit.artifacts.iter().map(ArtifactRow::from_artifact).collect::<Result<_, _>>()?,
             place: match commit.place {
                 Some(place) => Some((place.context_type.clone(), encode_place(place)?)),
