@@ -28,8 +28,8 @@ use crate::store::settle::{Settled, settle_calling, settle_draft};
 use crate::store::statement::{Batch, query};
 use crate::store::transcript;
 
-/// Runs ended at once; the next look comes soon.
-const REAPED_AT_ONCE: usize = 100;
+/// Runs that are looked for at once.
+const PAGE: usize = 100;
 
 /// Runs that are ended beside each other: for most of the time, each waits for the database.
 const REAPED_TOGETHER: usize = 4;
@@ -82,9 +82,8 @@ impl SqlStore {
                     }
                 }
             }
-            match page.into_iter().nth(REAPED_AT_ONCE - 1) {
-                // All of them may be such as cannot be ended.
-                Some(last) if reaped.len() < REAPED_AT_ONCE && begun.elapsed() < REAPING_TIME => after = last,
+            match page.into_iter().nth(PAGE - 1) {
+                Some(last) if begun.elapsed() < REAPING_TIME => after = last,
                 Some(_) | None => return Ok(reaped),
             }
         }
@@ -118,7 +117,7 @@ impl SqlStore {
             "SELECT id FROM runs WHERE state IN ('queued', 'running') AND id > $1 AND lease_until < @now
              ORDER BY id LIMIT $2",
         )
-        .bind((after, REAPED_AT_ONCE as i64))
+        .bind((after, PAGE as i64))
         .fetch_values(&mut self.database.reading(Reach::Leases).await?)
         .await
     }
