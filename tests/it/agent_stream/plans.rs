@@ -108,6 +108,15 @@ async fn steps_begin_when_their_needs_are_met_and_are_told_as_they_happen() {
         told.push_str(&String::from_utf8_lossy(&response.chunk().await.unwrap().unwrap()));
     }
     assert!(!told.contains(r#""toolName":"list_onto_tasks""#), "{told}");
+    // What was told is kept soon, though the first step goes on.
+    let made = told.split("\n\n").find_map(|block| block.strip_prefix(r#"data: {"type":"plan_created","#)).unwrap();
+    let made: Value = serde_json::from_str(&format!("{{{made}")).unwrap();
+    let path = format!("/v1/agent/plans/{}", made["plan"]["id"].as_str().unwrap());
+    eventually("the steps are kept", async || {
+        let (_, plan) = set.ask(Method::GET, &path, None).await;
+        (statuses(&plan) == ["executing", "completed", "completed", "pending"]).then_some(())
+    })
+    .await;
     gate.notify_one();
     told.push_str(&response.text().await.unwrap());
     let frames = read(&told);
