@@ -323,16 +323,16 @@ impl Execution {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum EventBody<'a> {
-    OfPlan {
+    Plan {
         plan: &'a Plan,
     },
-    OfStep {
+    Step {
         #[serde(serialize_with = "text_of")]
         plan_id: PlanId,
         step: &'a Step,
     },
-    OfAgent {
-        agent: ExecutionBody<'a>,
+    Agent {
+        agent: Box<ExecutionBody<'a>>,
     },
 }
 
@@ -344,12 +344,12 @@ impl Serialize for PlanEvent {
             | Self::Held(plan)
             | Self::Ended(plan)
             | Self::Paused(plan)
-            | Self::Resumed(plan) => EventBody::OfPlan { plan },
+            | Self::Resumed(plan) => EventBody::Plan { plan },
             Self::StepStarted { plan, step } | Self::StepPaused { plan, step } | Self::StepFinished { plan, step } => {
-                EventBody::OfStep { plan_id: *plan, step }
+                EventBody::Step { plan_id: *plan, step }
             }
             Self::AgentStarted(work) | Self::AgentPaused(work) | Self::AgentFinished(work) => {
-                EventBody::OfAgent { agent: work.head() }
+                EventBody::Agent { agent: Box::new(work.head()) }
             }
         };
         body.serialize(serializer)

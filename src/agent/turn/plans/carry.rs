@@ -101,12 +101,13 @@ impl Turns<'_> {
             let telling = self.tell_steps(&plan, std::mem::take(&mut ended), &begun, &mut unkept, own);
             beside(telling, &mut running, &mut finished).await?;
             running.extend(begun.into_iter().map(|work| self.carry_out_step(plan.id, work, own)));
-            if finished.is_empty() && !is_over {
-                if let Some(since) = unkept.since {
-                    match timeout_at(since + SOON, running.next()).await {
-                        Ok(done) => finished.extend(done),
-                        Err(_) => beside(self.keep_told(&plan, &mut unkept, own), &mut running, &mut finished).await?,
-                    }
+            if finished.is_empty()
+                && !is_over
+                && let Some(since) = unkept.since
+            {
+                match timeout_at(since + SOON, running.next()).await {
+                    Ok(done) => finished.extend(done),
+                    Err(_) => beside(self.keep_told(&plan, &mut unkept, own), &mut running, &mut finished).await?,
                 }
             }
             if finished.is_empty() && !is_over {
