@@ -440,6 +440,9 @@ async fn runs_that_cannot_be_ended_keep_none_of_the_others_alive() {
     assert_eq!(reaped, runs[101..]);
     assert_eq!(store.reap().await.unwrap(), []);
     database.execute("DROP TRIGGER stuck").await;
-    assert_eq!(store.reap().await.unwrap().len(), 100);
-    assert_eq!(store.reap().await.unwrap().len(), 1);
+    let mut ended = 0;
+    while let some @ 1.. = store.reap().await.unwrap().len() {
+        ended += some;
+    }
+    assert_eq!(ended, 101);
 }

@@ -76,6 +76,8 @@ const cases = {
 
     await page.reload();
     await answered(2);
+    // An answer is there before what its calls have made is drawn.
+    await page.waitForFunction(() => document.querySelectorAll("sb-answer sb-file-edit .edit-path").length === 3);
     seen.reloaded = (await page.locator("sb-answer sb-file-edit .edit-path").allTextContents()).map((path) => path.split("/").at(-1));
     await page.locator("sb-question .restore").nth(1).click();
     await answer("Restore");
