@@ -2,7 +2,7 @@
 //! streams that wait and streams that talk, and each minute another part that ends and is there again some seconds later.
 //!
 //! `cargo bench -- restarts 60 2000 200`. A client reads each run to its one end, on whichever replica answers, and sees no
-//! event twice; the text of a run that is complete is as long as without a restart; and at the end the database has one
+//! event twice; the text of a run that is complete is the same as without a restart; and at the end the database has one
 //! message of a user for each run that was begun, and no run that goes on. The first replica is never restarted: its memory
 //! and its descriptors are the figures.
 
