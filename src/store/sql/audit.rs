@@ -185,12 +185,13 @@ impl SqlStore {
             previous = line.digest.clone();
             sealed.push(line);
         }
-        let seal = batch.say(
+        let seal = batch.change(
+            "audit",
             "UPDATE audit SET seq = n.seq, previous = n.previous, digest = n.digest
              FROM @sealed($1) WHERE audit.entry = n.entry AND audit.seq IS NULL",
         );
         seal.bind(Value::from(seals).to_string());
-        let end = batch.say("UPDATE audit_chains SET seq = $2, digest = $3 WHERE chain = $1");
+        let end = batch.change("audit_chains", "UPDATE audit_chains SET seq = $2, digest = $3 WHERE chain = $1");
         end.bind((chain, seq, previous));
         batch.commit(transaction).await?;
         Ok(sealed)
@@ -248,7 +249,8 @@ pub(super) fn write(batch: &mut Batch, lines: Vec<NewLine>) {
         line.insert("nth".to_owned(), Value::from(nth));
         Value::Object(line)
     });
-    let insert = batch.say(
+    let insert = batch.change(
+        "audit",
         "INSERT INTO audit (id, chain, at, act, actor, on_behalf_of, conversation, run, call, tool, subject, arguments,
              outcome, reason, times)
          SELECT n.id, n.chain, @now, n.act, n.actor, n.on_behalf_of, n.conversation, n.run, n.call, n.tool, n.subject,

@@ -3,11 +3,11 @@
 //! **Invariant:** a number is given out while its tenant's row is held, so `seq` is the order of commit. A delivery is
 //! queued with its signal, once for each subscriber.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::SqlStore;
 use super::pages::page;
@@ -115,8 +115,7 @@ impl SqlStore {
             return Err(Undone::Refused(EmitError::Secret(name)));
         }
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
-        let mut signals = NewSignals::default();
-        signals.hold(&mut transaction, scope).await?;
+        let mut signals = NewSignals::hold(&mut transaction, [scope]).await?;
         if let Some(key) = &fact.dedupe_key {
             let known: Option<SignalRow> = query(concat!(
                 "SELECT ",
@@ -262,8 +261,9 @@ fn range(pattern: Option<&NamePattern>) -> (Option<String>, Option<String>) {
 
 /// The signals that a transaction writes, and the numbers of the tenants that it holds for them: who else writes one there waits
 /// until it ends.
-#[derive(Default)]
 pub(super) struct NewSignals {
+    /// The database's time, since when they are held.
+    pub(super) now_ms: i64,
     numbers: BTreeMap<String, i64>,
     signals: Vec<NewRow>,
     deliveries: Vec<NewDelivery>,
@@ -298,30 +298,30 @@ struct NewDelivery {
 }
 
 impl NewSignals {
-    /// Holds the numbers of the tenant. Whoever needs those of several holds them in the order of their names.
+    /// Holds the numbers of these tenants, in one order by all who need several. A tenant has one from its first signal on.
     ///
     /// # Errors
     /// Of the database.
-    pub(super) async fn hold(&mut self, connection: &mut dyn Connection, scope: &Scope) -> Result<(), sqlx::Error> {
-        if self.numbers.contains_key(scope.tenant()) {
-            return Ok(());
+    pub(super) async fn hold(
+        connection: &mut dyn Connection,
+        scopes: impl IntoIterator<Item = &Scope>,
+    ) -> Result<Self, sqlx::Error> {
+        let tenants: BTreeSet<&str> = scopes.into_iter().map(Scope::tenant).collect();
+        let mut held = held(connection, &tenants).await?;
+        if held.len() < tenants.len() {
+            let first: Value = tenants.iter().map(|tenant| json!({"tenant": tenant, "seq": 0})).collect();
+            query(
+                "INSERT INTO signal_numbers (tenant, seq) SELECT n.tenant, n.seq FROM @numbers($1) WHERE TRUE
+                 ORDER BY n.tenant ON CONFLICT (tenant) DO NOTHING",
+            )
+            .bind(first.to_string())
+            .execute(connection)
+            .await?;
+            held = self::held(connection, &tenants).await?;
         }
-        let held = async |connection: &mut dyn Connection| -> Result<Option<i64>, sqlx::Error> {
-            let held = query("SELECT seq FROM signal_numbers WHERE tenant = $1 @for_update");
-            held.bind(scope.tenant()).fetch_optional_value(connection).await
-        };
-        let seq = match held(connection).await? {
-            Some(seq) => seq,
-            None => {
-                query("INSERT INTO signal_numbers (tenant, seq) VALUES ($1, 0) ON CONFLICT (tenant) DO NOTHING")
-                    .bind(scope.tenant())
-                    .execute(connection)
-                    .await?;
-                held(connection).await?.unwrap_or_default()
-            }
-        };
-        self.numbers.insert(scope.tenant().to_owned(), seq);
-        Ok(())
+        let now_ms = held.first().map_or(0, |(_, _, now_ms)| *now_ms);
+        let numbers = held.into_iter().map(|(tenant, seq, _)| (tenant, seq)).collect();
+        Ok(Self { now_ms, numbers, signals: Vec::new(), deliveries: Vec::new() })
     }
 
     /// Adds a signal of the owner's tenant, whose numbers are held, and its deliveries; none where there is one of the same key.
@@ -367,15 +367,16 @@ impl NewSignals {
         Ok(id)
     }
 
-    /// Adds all of them to `batch`: one statement for the signals, one for their deliveries, and one for each tenant's numbers.
+    /// Adds all of them to `batch`: one statement for the signals, one for the numbers, and one for the deliveries.
     ///
     /// # Errors
     /// When they cannot be written as JSON.
     pub(super) fn keep(self, batch: &mut Batch) -> Result<(), RecordError> {
-        let Self { numbers, signals, deliveries } = self;
+        let Self { now_ms: _, numbers, signals, deliveries } = self;
         if !signals.is_empty() {
             let signals = serde_json::to_string(&signals).map_err(RecordError::json("signals"))?;
-            let insert = batch.say(
+            let insert = batch.change(
+                "signals",
                 "INSERT INTO signals (id, tenant, seq, name, dedupe_key, actor, subject_type, subject_id, correlation,
                      causation, source, occurred_at, inserted_at, body)
                  SELECT n.id, n.tenant, n.seq, n.name, n.dedupe_key, n.actor, n.subject_type, n.subject_id, n.correlation,
@@ -384,6 +385,13 @@ impl NewSignals {
                  ON CONFLICT (tenant, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING",
             );
             insert.bind(signals);
+            let numbers: Value = numbers.iter().map(|(tenant, seq)| json!({"tenant": tenant, "seq": seq})).collect();
+            let update = batch.change(
+                "signal_numbers",
+                "UPDATE signal_numbers SET seq = n.seq FROM @numbers($1)
+                 WHERE signal_numbers.tenant = n.tenant AND signal_numbers.seq < n.seq",
+            );
+            update.bind(numbers.to_string());
         }
         if !deliveries.is_empty() {
             let deliveries = serde_json::to_string(&deliveries).map_err(RecordError::json("deliveries"))?;
@@ -394,11 +402,19 @@ impl NewSignals {
             );
             insert.bind(deliveries);
         }
-        for (whose, seq) in numbers {
-            batch.say("UPDATE signal_numbers SET seq = $2 WHERE tenant = $1 AND seq < $2").bind((whose, seq));
-        }
         Ok(())
     }
+}
+
+/// The numbers of these tenants, held until the transaction ends, each with the time.
+async fn held(
+    connection: &mut dyn Connection,
+    tenants: &BTreeSet<&str>,
+) -> Result<Vec<(String, i64, i64)>, sqlx::Error> {
+    query("SELECT tenant, seq, @now FROM signal_numbers WHERE tenant @one_of($1) ORDER BY tenant @for_update")
+        .bind(tenants.iter().copied().collect::<Value>().to_string())
+        .fetch_all(connection)
+        .await
 }
 
 #[cfg(test)]
@@ -425,8 +441,8 @@ mod tests {
             source: SignalSource::Runs,
             dedupe_key: None,
         };
-        let mut signals =
-            NewSignals { numbers: BTreeMap::from([(scope.tenant().to_owned(), 7)]), ..NewSignals::default() };
+        let numbers = BTreeMap::from([(scope.tenant().to_owned(), 7)]);
+        let mut signals = NewSignals { now_ms: 0, numbers, signals: Vec::new(), deliveries: Vec::new() };
         for _ in 0..100 {
             signals.tell(&subscriptions, &scope, &fact).unwrap();
         }
@@ -434,6 +450,6 @@ mod tests {
         assert_eq!((signals.signals[0].seq, signals.signals[99].seq), (8, 107));
         let mut batch = Batch::default();
         signals.keep(&mut batch).unwrap();
-        assert_eq!(batch.0.len(), 3, "the signals, their deliveries, and the tenant's number");
+        assert_eq!(batch.0.len(), 3, "the signals, the numbers, and their deliveries");
     }
 }

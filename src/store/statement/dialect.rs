@@ -21,7 +21,7 @@ struct Token {
 const HOLE: char = '?';
 
 /// All tokens.
-const TOKENS: [Token; 20] = [
+const TOKENS: [Token; 21] = [
     // The database's own time in milliseconds. Leases are kept by it, so replicas need not agree about the time, and no test
     // moves it.
     Token {
@@ -69,6 +69,12 @@ const TOKENS: [Token; 20] = [
         postgres: "json_to_recordset(CAST(? AS json)) AS n (id text, tenant text, seq bigint, name text, dedupe_key text,
              actor text, subject_type text, subject_id text, correlation text, causation text, source text,
              occurred_at bigint, body text)",
+    },
+    // The rows `n` in a parameter that holds a JSON list of the numbers that tenants' signals have come to.
+    Token {
+        name: "numbers",
+        sqlite: "(SELECT value ->> 'tenant' AS tenant, value ->> 'seq' AS seq FROM json_each(?)) AS n",
+        postgres: "json_to_recordset(CAST(? AS json)) AS n (tenant text, seq bigint)",
     },
     // The rows `n` in a parameter that holds a JSON list of new deliveries.
     Token {

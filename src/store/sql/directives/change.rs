@@ -56,7 +56,8 @@ impl SqlStore {
         access: Access,
         decision: &Decided,
     ) -> Result<Directive, Undone<ChangeError>> {
-        let (transaction, mut signals, mut directive, scope, now) = self.held(caller, id, access).await?;
+        let (transaction, mut signals, mut directive, scope) = self.held(caller, id, access).await?;
+        let now = signals.now_ms;
         let Some(approval) = directive.approval.as_mut() else {
             return Err(Undone::Refused(ChangeError::AlreadyDecided));
         };
@@ -92,9 +93,9 @@ impl SqlStore {
         let mut batch = Batch::default();
         write(&mut batch, &[(&scope, &directive, None)])?;
         tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, Told::new(what, &by))?;
-        signals.keep(&mut batch)?;
         let fact = Fact { arguments: Some(digest), ..fact(act, &by, &scope, &directive) };
         audit::tell(&mut batch, &scope, fact);
+        signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         Ok(directive)
     }
@@ -106,7 +107,8 @@ impl SqlStore {
         access: Access,
         change: Change,
     ) -> Result<Directive, Undone<ChangeError>> {
-        let (mut transaction, mut signals, mut directive, scope, now) = self.held(caller, id, access).await?;
+        let (mut transaction, mut signals, mut directive, scope) = self.held(caller, id, access).await?;
+        let now = signals.now_ms;
         let by = caller.owner.user.clone();
         let told = match change {
             Change::Cancel => {
@@ -150,13 +152,13 @@ impl SqlStore {
 }
 
 impl SqlStore {
-    /// The directive that the caller can see, held until the transaction ends, with its owner and the time.
+    /// The directive that the caller can see, held until the transaction ends, with its owner.
     async fn held(
         &self,
         caller: &Caller,
         id: DirectiveId,
         access: Access,
-    ) -> Result<(Writing, NewSignals, Directive, Scope, i64), Undone<ChangeError>> {
+    ) -> Result<(Writing, NewSignals, Directive, Scope), Undone<ChangeError>> {
         let scope = Scope::from(&caller.owner);
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         let row: Option<DirectiveRow> = query(concat!(
@@ -168,11 +170,9 @@ impl SqlStore {
         .fetch_optional(&mut transaction)
         .await?;
         let Some(row) = row else { return Err(Undone::Refused(ChangeError::NotFound)) };
-        let now = query("SELECT @now").fetch_value(&mut transaction).await?;
         let owner = row.scope();
-        let mut signals = NewSignals::default();
-        signals.hold(&mut transaction, &owner).await?;
-        Ok((transaction, signals, row.into_directive()?, owner, now))
+        let signals = NewSignals::hold(&mut transaction, [&owner]).await?;
+        Ok((transaction, signals, row.into_directive()?, owner))
     }
 }
 
@@ -232,7 +232,8 @@ pub(super) fn write(batch: &mut Batch, changed: &[(&Scope, &Directive, Option<bo
     });
     let rows = rows.collect::<Result<Value, RecordError>>()?;
     batch
-        .say(
+        .change(
+            "directives",
             "UPDATE directives SET status = n.status, reason = n.reason, max_attempts = n.max_attempts, due_at = n.due_at,
                  updated_at = n.updated_at, completed_at = n.completed_at, decided_by = n.decided_by,
                  decided_at = n.decided_at, in_doubt = COALESCE(n.in_doubt, directives.in_doubt), body = n.body,

@@ -82,28 +82,23 @@ impl SqlStore {
         if what == Due::Now {
             claim = claim.bind(names);
         }
-        let mut rows: Vec<DirectiveRow> = claim.fetch_all(&mut transaction).await?;
-        // The numbers of tenants' signals are held in one order by all.
-        rows.sort_by_key(|row| row.scope().tenant().to_owned());
+        let rows: Vec<DirectiveRow> = claim.fetch_all(&mut transaction).await?;
         let (mut batch, mut claimed) = (Batch::default(), Vec::with_capacity(rows.len()));
-        let mut signals = NewSignals::default();
         for row in rows {
-            let scope = row.scope();
-            let (token, was_sent, in_doubt) = (row.token, row.sent_at.is_some(), row.in_doubt != 0);
+            let (scope, token, was_sent, in_doubt) = (row.scope(), row.token, row.sent_at.is_some(), row.in_doubt != 0);
             let directive = row.into_directive()?;
-            match what {
-                Due::Now | Due::This(_) => {
-                    signals.hold(&mut transaction, &scope).await?;
-                    let told = Told::new("started", &directive.owner.user);
-                    tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, told)?;
-                }
-                Due::Abandoned => {}
-            }
-            claimed.push(Claimed { fence: Fence { id: directive.id, token }, directive, was_sent, in_doubt });
+            claimed.push((scope, Claimed { fence: Fence { id: directive.id, token }, directive, was_sent, in_doubt }));
         }
-        signals.keep(&mut batch)?;
+        if what != Due::Abandoned && !claimed.is_empty() {
+            let mut signals = NewSignals::hold(&mut transaction, claimed.iter().map(|(scope, _)| scope)).await?;
+            for (scope, Claimed { directive, .. }) in &claimed {
+                let told = Told::new("started", &directive.owner.user);
+                tell(&mut batch, (&self.subscriptions, &mut signals), scope, directive, told)?;
+            }
+            signals.keep(&mut batch)?;
+        }
         batch.commit(transaction).await?;
-        Ok(claimed)
+        Ok(claimed.into_iter().map(|(_, claimed)| claimed).collect())
     }
 
     async fn try_begin_attempts(&self, fences: &[Fence], lease_ms: i64) -> Result<Vec<Fence>, Fault> {
@@ -132,7 +127,7 @@ impl SqlStore {
         }
         audit::write(&mut batch, lines);
         batch
-            .say("UPDATE directives SET sent_at = @now, lease_until = @now + $2 WHERE id @one_of($1)")
+            .change("directives", "UPDATE directives SET sent_at = @now, lease_until = @now + $2 WHERE id @one_of($1)")
             .bind((ids(&begun)?, lease_ms));
         batch.commit(transaction).await?;
         Ok(begun)
@@ -141,7 +136,7 @@ impl SqlStore {
     async fn try_settle_attempts(&self, ended: &[(Fence, &Settlement)]) -> Result<Vec<Directive>, Fault> {
         let fences: Vec<Fence> = ended.iter().map(|(fence, _)| *fence).collect();
         let mut transaction = self.database.write(Reach::All).await?;
-        let mut rows: Vec<DirectiveRow> = query(concat!(
+        let rows: Vec<DirectiveRow> = query(concat!(
             "SELECT ",
             directive_columns!(),
             " FROM directives WHERE id @one_of($1) AND status = 'running' ORDER BY id @for_update",
@@ -149,17 +144,19 @@ impl SqlStore {
         .bind(ids(&fences)?)
         .fetch_all(&mut transaction)
         .await?;
-        let now: i64 = query("SELECT @now").fetch_value(&mut transaction).await?;
-        // The numbers of tenants' signals are held in one order by all.
-        rows.sort_by_key(|row| row.scope().tenant().to_owned());
-        let (mut batch, mut settled) = (Batch::default(), Vec::with_capacity(rows.len()));
-        let (mut signals, mut lines) = (NewSignals::default(), Vec::new());
-        for row in rows {
-            let (scope, was_sent, token) = (row.scope(), row.sent_at.is_some(), row.token);
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scopes: Vec<Scope> = rows.iter().map(DirectiveRow::scope).collect();
+        let mut signals = NewSignals::hold(&mut transaction, &scopes).await?;
+        let now = signals.now_ms;
+        let (mut batch, mut lines) = (Batch::default(), Vec::new());
+        let mut settled = Vec::with_capacity(rows.len());
+        for (row, scope) in rows.into_iter().zip(scopes) {
+            let (was_sent, token) = (row.sent_at.is_some(), row.token);
             let directive = row.into_directive()?;
             let fence = Fence { id: directive.id, token };
             let Some((_, settlement)) = ended.iter().find(|(of, _)| *of == fence) else { continue };
-            signals.hold(&mut transaction, &scope).await?;
             let telling = (&mut batch, &mut signals, &mut lines);
             let (directive, in_doubt) = self.settle((directive, was_sent), settlement, now, &scope, telling)?;
             settled.push((scope, directive, in_doubt));
@@ -167,8 +164,8 @@ impl SqlStore {
         let changed: Vec<_> =
             settled.iter().map(|(scope, directive, in_doubt)| (scope, directive, *in_doubt)).collect();
         write(&mut batch, &changed)?;
-        signals.keep(&mut batch)?;
         audit::write(&mut batch, lines);
+        signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         Ok(settled.into_iter().map(|(_, directive, _)| directive).collect())
     }
@@ -243,12 +240,12 @@ impl SqlStore {
     }
 
     async fn try_tidy_directives(&self, kept_ms: Option<i64>) -> Result<bool, Fault> {
-        let late = "SELECT id FROM directives WHERE status = 'pending_approval' AND expires_at <= @now
+        let is_late = "SELECT id FROM directives WHERE status = 'pending_approval' AND expires_at <= @now
              UNION ALL SELECT id FROM directives
                  WHERE status = 'requested' AND runs_as = 'caller' AND updated_at <= @now - $1
              UNION ALL SELECT id FROM directives WHERE completed_at IS NOT NULL AND completed_at <= @now - $2 LIMIT 1";
         let kept = kept_ms.unwrap_or(i64::MAX / 2);
-        let is_any: Option<String> = query(late)
+        let is_any: Option<String> = query(is_late)
             .bind((CALLER_PATIENCE_MS, kept))
             .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
             .await?;
@@ -256,24 +253,32 @@ impl SqlStore {
             return Ok(false);
         }
         let mut transaction = self.database.write(Reach::All).await?;
-        let ended = self.end_late(&mut transaction).await?;
-        let (mut batch, most) = (Batch::default(), AT_ONCE.unsigned_abs());
-        let is_full = ended.len() as u64 >= most;
-        let mut signals = NewSignals::default();
-        for (scope, _, _) in &ended {
-            signals.hold(&mut transaction, scope).await?;
-        }
-        let mut lines = Vec::new();
-        for (scope, directive, why) in &ended {
-            let told = Told { more: reason(*why), ..Told::new("canceled", &directive.owner.user) };
-            tell(&mut batch, (&self.subscriptions, &mut signals), scope, directive, told)?;
-            if *why == CancelReason::Expired {
-                lines.push(audit::line(scope, fact(Act::ApprovalExpired, "", scope, directive)));
+        let rows = late(&mut transaction).await?;
+        let scopes: Vec<Scope> = rows.iter().map(DirectiveRow::scope).collect();
+        let (mut batch, mut lines, most) = (Batch::default(), Vec::new(), AT_ONCE.unsigned_abs());
+        let is_full = rows.len() as u64 >= most;
+        let mut signals = NewSignals::hold(&mut transaction, &scopes).await?;
+        let mut ended = Vec::with_capacity(rows.len());
+        for (row, scope) in rows.into_iter().zip(&scopes) {
+            let mut directive = row.into_directive()?;
+            let why = match directive.status {
+                DirectiveStatus::PendingApproval => CancelReason::Expired,
+                _ => CancelReason::CallerGone,
+            };
+            cancel(&mut directive, why, signals.now_ms);
+            let told = Told { more: reason(why), ..Told::new("canceled", &directive.owner.user) };
+            tell(&mut batch, (&self.subscriptions, &mut signals), scope, &directive, told)?;
+            if why == CancelReason::Expired {
+                lines.push(audit::line(scope, fact(Act::ApprovalExpired, "", scope, &directive)));
             }
+            ended.push(directive);
         }
-        write(&mut batch, &ended.iter().map(|(scope, directive, _)| (scope, directive, None)).collect::<Vec<_>>())?;
-        signals.keep(&mut batch)?;
+        write(
+            &mut batch,
+            &scopes.iter().zip(&ended).map(|(scope, directive)| (scope, directive, None)).collect::<Vec<_>>(),
+        )?;
         audit::write(&mut batch, lines);
+        signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         let mut transaction = self.database.write(Reach::All).await?;
         let removed = query(
@@ -287,41 +292,29 @@ impl SqlStore {
         transaction.commit().await?;
         Ok(is_full || removed >= most)
     }
+}
 
-    /// What nobody decided in time, and what its caller has left before it was begun; held, and ended.
-    async fn end_late(&self, transaction: &mut Writing) -> Result<Vec<(Scope, Directive, CancelReason)>, Fault> {
-        let mut rows: Vec<DirectiveRow> = query(concat!(
-            "SELECT ",
-            directive_columns!(),
-            " FROM directives WHERE status = 'pending_approval' AND expires_at <= @now LIMIT $1 @skip_locked",
-        ))
-        .bind(AT_ONCE)
-        .fetch_all(transaction)
-        .await?;
-        let left: Vec<DirectiveRow> = query(concat!(
-            "SELECT ",
-            directive_columns!(),
-            " FROM directives WHERE status = 'requested' AND runs_as = 'caller' AND updated_at <= @now - $1
-             LIMIT $2 @skip_locked",
-        ))
-        .bind((CALLER_PATIENCE_MS, AT_ONCE))
-        .fetch_all(transaction)
-        .await?;
-        rows.extend(left);
-        rows.sort_by_key(|row| row.scope().tenant().to_owned());
-        let now: i64 = query("SELECT @now").fetch_value(transaction).await?;
-        let ended = rows.into_iter().map(|row| {
-            let scope = row.scope();
-            let mut directive = row.into_directive()?;
-            let why = match directive.status {
-                DirectiveStatus::PendingApproval => CancelReason::Expired,
-                _ => CancelReason::CallerGone,
-            };
-            cancel(&mut directive, why, now);
-            Ok((scope, directive, why))
-        });
-        ended.collect()
-    }
+/// What nobody decided in time, and what its caller has left before it was begun; held.
+async fn late(transaction: &mut Writing) -> Result<Vec<DirectiveRow>, sqlx::Error> {
+    let mut rows: Vec<DirectiveRow> = query(concat!(
+        "SELECT ",
+        directive_columns!(),
+        " FROM directives WHERE status = 'pending_approval' AND expires_at <= @now LIMIT $1 @skip_locked",
+    ))
+    .bind(AT_ONCE)
+    .fetch_all(transaction)
+    .await?;
+    let left: Vec<DirectiveRow> = query(concat!(
+        "SELECT ",
+        directive_columns!(),
+        " FROM directives WHERE status = 'requested' AND runs_as = 'caller' AND updated_at <= @now - $1
+         LIMIT $2 @skip_locked",
+    ))
+    .bind((CALLER_PATIENCE_MS, AT_ONCE))
+    .fetch_all(transaction)
+    .await?;
+    rows.extend(left);
+    Ok(rows)
 }
 
 /// The statement that takes what is meant, for the process `$1`, for `$2` milliseconds; see [`taken`].

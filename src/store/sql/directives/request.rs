@@ -28,8 +28,8 @@ impl SqlStore {
         let request_key = wanted.key.as_ref().map(|key| (sha256(&key.as_kept()), key.asked().to_owned()));
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         // Whoever else requests one in this tenant waits until this one is kept, and finds it then.
-        let mut signals = NewSignals::default();
-        signals.hold(&mut transaction, &scope).await?;
+        let mut signals = NewSignals::hold(&mut transaction, [&scope]).await?;
+        let now = signals.now_ms;
         if let Some((key, asked)) = &request_key
             && let Some((known, came_with)) = of_key(&mut transaction, &scope, key).await?
         {
@@ -48,7 +48,6 @@ impl SqlStore {
             return Ok(Requested { directive: live, created: false });
         }
         check_live(&mut transaction, &scope, limits).await?;
-        let now: i64 = query("SELECT @now").fetch_value(&mut transaction).await?;
         let intent = wanted.prepared.intent.as_deref().map(|intent| storable(intent).into_owned());
         let roles = caller.roles.clone();
         let directive = directive(caller.owner.clone(), roles, wanted, rule, (now, approval_ms));
@@ -60,7 +59,8 @@ impl SqlStore {
         let subject = directive.subject.as_ref();
         let mut batch = Batch::default();
         batch
-            .say(
+            .change(
+                "directives",
                 "INSERT INTO directives (id, tenant, user_id, name, status, runs_as, conversation, subject_type, subject_id,
                      correlation, causation, intent, max_attempts, due_at, role, digest, expires_at, created_at, updated_at,
                      body)
@@ -144,7 +144,8 @@ fn directive(
 fn note_key(batch: &mut Batch, scope: &Scope, key: Option<&(String, String)>, id: DirectiveId) {
     let Some((key, asked)) = key else { return };
     batch
-        .say(
+        .change(
+            "directive_keys",
             "INSERT INTO directive_keys (tenant, user_id, request_key, came_with, directive_id)
              VALUES ($1, $2, $3, $4, $5)",
         )

@@ -211,9 +211,17 @@ pub(super) async fn tell_denied(
     seat: &Seat,
     (run, commit): (RunId, Commit<'_>),
 ) -> Result<(), Fault> {
-    let (scope, mut signals) = (&seat.conversation.scope, NewSignals::default());
-    for entry in commit.trail {
-        let TrailEvent::ToolCall { id, name, note: Some(CallNote::Denied), .. } = &entry.what else { continue };
+    let denied = commit.trail.iter().filter_map(|entry| match &entry.what {
+        TrailEvent::ToolCall { id, name, note: Some(CallNote::Denied), .. } => Some((id, name)),
+        _ => None,
+    });
+    let denied: Vec<_> = denied.collect();
+    if denied.is_empty() {
+        return Ok(());
+    }
+    let scope = &seat.conversation.scope;
+    let mut signals = NewSignals::hold(connection, [scope]).await?;
+    for (id, name) in denied {
         let fact = SignalFact {
             name: "tool.denied".to_owned(),
             payload: Map::from_iter([("tool".to_owned(), Value::from(name.as_str()))]),
@@ -226,7 +234,6 @@ pub(super) async fn tell_denied(
             source: SignalSource::Runs,
             dedupe_key: Some(format!("tool.denied:{run}:{}", call_key(id))),
         };
-        signals.hold(connection, scope).await?;
         signals.tell(subscriptions, scope, &fact)?;
     }
     Ok(signals.keep(batch)?)
