@@ -29,12 +29,13 @@ mod usage;
 mod users;
 mod views;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex};
 
 use super::database::Database;
 use super::stuck::Stuck;
 use crate::agent::ports::clock::Clock;
+use crate::chat::ids::RunId;
 use crate::chat::signal::Subscriptions;
 
 /// An open database behind all ports.
@@ -43,6 +44,8 @@ pub(super) struct SqlStore {
     stuck: Stuck,
     clock: Arc<dyn Clock>,
     subscriptions: Arc<Subscriptions>,
+    /// The last run that a reaping has tried to end, where there were more than it had time for.
+    reaped_to: Mutex<Option<RunId>>,
     /// Up to which age the sweep of files has looked through those that were needed.
     files_looked_at: AtomicI64,
 }
@@ -50,6 +53,7 @@ pub(super) struct SqlStore {
 impl SqlStore {
     /// The store in `database`, which queues what `subscriptions` hear of.
     pub(super) fn new(database: Database, clock: Arc<dyn Clock>, subscriptions: Arc<Subscriptions>) -> Self {
-        Self { database, stuck: Stuck::default(), clock, subscriptions, files_looked_at: AtomicI64::new(0) }
+        let (stuck, reaped_to, files_looked_at) = (Stuck::default(), Mutex::default(), AtomicI64::new(0));
+        Self { database, stuck, clock, subscriptions, reaped_to, files_looked_at }
     }
 }

@@ -446,3 +446,35 @@ async fn runs_that_cannot_be_ended_keep_none_of_the_others_alive() {
     }
     assert_eq!(ended, 101);
 }
+
+#[tokio::test]
+async fn more_runs_that_cannot_be_ended_than_there_is_time_for_hold_up_none_behind_them() {
+    let database = SqliteFile::new();
+    let store = database.sqlite().await;
+    let mut runs = Vec::new();
+    for n in 0..60 {
+        runs.push(Room::at(&format!("acme/ann/c{n}")).say(&*store, "go").await.0.to_string());
+    }
+    runs.sort();
+    database.execute("UPDATE runs SET lease_until = 0").await;
+    // All but the last one, and what is tried with each of them takes the database a while.
+    database
+        .execute(
+            "CREATE TRIGGER stuck BEFORE UPDATE ON runs WHEN NEW.state = 'interrupted'
+                 AND (SELECT COUNT(*) FROM runs r WHERE r.id > NEW.id) > 0
+                 AND (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT MAX(i) FROM n) > 0
+             BEGIN SELECT RAISE(ABORT, 'stuck'); END",
+        )
+        .await;
+    let first: Vec<RunId> = store.reap().await.unwrap();
+    assert_eq!(first, [], "the time of one reaping is over before the last one is tried");
+    let mut tries = 0;
+    let reaped = loop {
+        match store.reap().await.unwrap() {
+            some if !some.is_empty() => break some,
+            _ => tries += 1,
+        }
+        assert!(tries < 60, "those that cannot be ended hold up the last one");
+    };
+    assert_eq!(reaped.iter().map(RunId::to_string).collect::<Vec<_>>(), runs[59..]);
+}

@@ -1,6 +1,7 @@
 //! The end of runs whose process died: their turn is settled from its notes, and they end as interrupted.
 
 use std::future::ready;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
@@ -54,12 +55,13 @@ struct OverdueRow {
 }
 
 impl SqlStore {
-    /// One that cannot be ended keeps none of the others alive; it is tried again the next time, and logged once.
+    /// One that cannot be ended keeps none of the others alive; it is tried again the next time, and logged once. Where there
+    /// are more than the time is enough for, the next reaping goes on behind the last one that this one has tried.
     pub(in crate::store) async fn try_reap(&self) -> Result<Vec<RunId>, Fault> {
         let begun = Instant::now();
-        let (mut reaped, mut after) = (Vec::new(), String::new());
+        let (mut reaped, mut tried) = (Vec::new(), self.reaped_to().take());
         loop {
-            let page = match self.overdue(&after).await {
+            let page = match self.overdue(tried).await {
                 Ok(page) => page,
                 // The ended runs have to be returned; the failure comes again.
                 Err(_) if !reaped.is_empty() => return Ok(reaped),
@@ -67,8 +69,10 @@ impl SqlStore {
             };
             let runs: Vec<RunId> =
                 page.iter().map(|id| RunId::parse(id)).collect::<Result<_, _>>().map_err(RecordError::from)?;
+            let last = runs.last().copied();
             let mut ending = stream::iter(runs)
                 .take_while(|_| ready(begun.elapsed() < REAPING_TIME))
+                .inspect(|run| tried = Some(*run))
                 .map(|run| async move { (run, self.interrupt(run).await) })
                 .buffer_unordered(REAPED_TOGETHER);
             while let Some((run, ended)) = ending.next().await {
@@ -82,11 +86,20 @@ impl SqlStore {
                     }
                 }
             }
-            match page.into_iter().nth(PAGE - 1) {
-                Some(last) if begun.elapsed() < REAPING_TIME => after = last,
-                Some(_) | None => return Ok(reaped),
+            drop(ending);
+            match (last.is_none() || tried == last, page.len() < PAGE) {
+                (true, true) => return Ok(reaped),
+                (true, false) if begun.elapsed() < REAPING_TIME => {}
+                (true | false, _) => {
+                    *self.reaped_to() = tried;
+                    return Ok(reaped);
+                }
             }
         }
+    }
+
+    fn reaped_to(&self) -> MutexGuard<'_, Option<RunId>> {
+        self.reaped_to.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the runs that processes have left which are gone. For whoever is alone with the database, and has begun none yet.
@@ -111,13 +124,13 @@ impl SqlStore {
         Ok(())
     }
 
-    /// The next runs after `after` whose lease is over, in the order of their ids.
-    async fn overdue(&self, after: &str) -> Result<Vec<String>, sqlx::Error> {
+    /// The next runs behind `tried` whose lease is over, in the order of their ids.
+    async fn overdue(&self, tried: Option<RunId>) -> Result<Vec<String>, sqlx::Error> {
         query(
             "SELECT id FROM runs WHERE state IN ('queued', 'running') AND id > $1 AND lease_until < @now
              ORDER BY id LIMIT $2",
         )
-        .bind((after, PAGE as i64))
+        .bind((tried.map(|run| run.to_string()).unwrap_or_default(), PAGE as i64))
         .fetch_values(&mut self.database.reading(Reach::Leases).await?)
         .await
     }
