@@ -100,9 +100,9 @@ impl SqlStore {
         let mut transaction = self.database.write(Reach::All).await?;
         let taken: Vec<String> = query(
             "UPDATE deliveries SET lease_until = @now + $2, token = token + 1
-             WHERE id IN (SELECT id FROM deliveries
+             WHERE id @among SELECT id FROM deliveries
                  WHERE status = 'pending' AND subscriber = $1 AND due_at <= @now AND COALESCE(lease_until, 0) <= @now
-                 ORDER BY due_at, id LIMIT $3 @skip_locked)
+                 ORDER BY due_at, id LIMIT $3 @skip_locked @end_among
              RETURNING id",
         )
         .bind((subscriber, lease_ms, i64::from(most)))

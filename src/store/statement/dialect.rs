@@ -21,7 +21,7 @@ struct Token {
 const HOLE: char = '?';
 
 /// All tokens.
-const TOKENS: [Token; 21] = [
+const TOKENS: [Token; 23] = [
     // The database's own time in milliseconds. Leases are kept by it, so replicas need not agree about the time, and no test
     // moves it.
     Token {
@@ -44,6 +44,9 @@ const TOKENS: [Token; 21] = [
         sqlite: "IN (SELECT value FROM json_each(?))",
         postgres: "= ANY (ARRAY(SELECT json_array_elements_text(CAST(? AS json))))",
     },
+    // Go around a `SELECT` of what stands before them, for the same reason.
+    Token { name: "among", sqlite: "IN (", postgres: "= ANY (ARRAY(" },
+    Token { name: "end_among", sqlite: ")", postgres: "))" },
     // The rows `p` in a parameter that holds a JSON list of runs' new texts.
     Token {
         name: "progress",

@@ -231,6 +231,7 @@ pub(super) fn write(batch: &mut Batch, changed: &[(&Scope, &Directive, Option<bo
         }))
     });
     let rows = rows.collect::<Result<Value, RecordError>>()?;
+    let ids: Value = changed.iter().map(|(_, directive, _)| directive.id.to_string()).collect();
     batch
         .change(
             "directives",
@@ -239,9 +240,10 @@ pub(super) fn write(batch: &mut Batch, changed: &[(&Scope, &Directive, Option<bo
                  decided_at = n.decided_at, in_doubt = COALESCE(n.in_doubt, directives.in_doubt), body = n.body,
                  lease_owner = NULL, lease_until = NULL, sent_at = NULL
              FROM @changed($1)
-             WHERE directives.tenant = n.tenant AND directives.user_id = n.user_id AND directives.id = n.id",
+             WHERE directives.tenant = n.tenant AND directives.user_id = n.user_id AND directives.id = n.id
+                 AND directives.id @one_of($2)",
         )
-        .bind(rows.to_string());
+        .bind((rows.to_string(), ids.to_string()));
     Ok(())
 }
 

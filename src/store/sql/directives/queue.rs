@@ -323,9 +323,9 @@ fn claim(what: Due) -> Statement {
         Due::Now => concat!(
             "UPDATE directives SET status = 'running', attempt = attempt + 1, token = token + 1, lease_owner = $1,
                  lease_until = @now + $2, sent_at = NULL, started_at = COALESCE(started_at, @now), updated_at = @now
-             WHERE id IN (SELECT id FROM directives
+             WHERE id @among SELECT id FROM directives
                  WHERE status = 'requested' AND due_at <= @now AND runs_as = 'service' AND name @one_of($4)
-                 ORDER BY due_at, id LIMIT CAST($3 AS BIGINT) @skip_locked)
+                 ORDER BY due_at, id LIMIT CAST($3 AS BIGINT) @skip_locked @end_among
              RETURNING ",
             directive_columns!()
         ),
@@ -337,8 +337,8 @@ fn claim(what: Due) -> Statement {
         ),
         Due::Abandoned => concat!(
             "UPDATE directives SET token = token + 1, lease_owner = $1, lease_until = @now + $2
-             WHERE id IN (SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now
-                 ORDER BY lease_until LIMIT CAST($3 AS BIGINT) @skip_locked)
+             WHERE id @among SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now
+                 ORDER BY lease_until LIMIT CAST($3 AS BIGINT) @skip_locked @end_among
              RETURNING ",
             directive_columns!()
         ),
