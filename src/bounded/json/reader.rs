@@ -23,7 +23,7 @@ pub(super) struct Count<'a> {
     is_distinct: bool,
     refused: Cell<Option<JsonError>>,
     /// The items and fields of the open lists and objects, so that each list and object is made once, in its size.
-    items: RefCell<Vec<Value>>,
+    items: RefCell<Items>,
     fields: RefCell<Vec<(String, Value)>>,
 }
 
@@ -159,8 +159,7 @@ impl<'de> Visitor<'de> for Reading<'_, '_> {
         }
         self.count.leave();
         self.count.give_back(length * VALUE);
-        let items = self.count.items.borrow_mut().drain(from..).collect();
-        Ok(Value::Array(items))
+        Ok(Value::Array(self.count.items.borrow_mut().take_from(from)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
@@ -192,6 +191,37 @@ impl<'de> Visitor<'de> for Reading<'_, '_> {
             return Err(self.count.refuse(JsonError::Twice));
         }
         Ok(Value::Object(fields))
+    }
+}
+
+/// The items of the open lists. They grow piece by piece: a list that doubles has what is in it twice meanwhile, which nobody
+/// has counted.
+#[derive(Default)]
+struct Items(Vec<Vec<Value>>);
+
+impl Items {
+    /// 128 KiB.
+    const PIECE: usize = 4096;
+
+    fn len(&self) -> usize {
+        self.0.len().saturating_sub(1) * Self::PIECE + self.0.last().map_or(0, Vec::len)
+    }
+
+    fn push(&mut self, item: Value) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < Self::PIECE => last.push(item),
+            Some(_) | None => self.0.push(vec![item]),
+        }
+    }
+
+    /// Those from there on.
+    fn take_from(&mut self, from: usize) -> Vec<Value> {
+        let mut items = Vec::with_capacity(self.len() - from);
+        let (piece, first) = (from / Self::PIECE, from % Self::PIECE);
+        let later = self.0.split_off((piece + 1).min(self.0.len()));
+        items.extend(self.0.get_mut(piece).into_iter().flat_map(|piece| piece.drain(first..)));
+        items.extend(later.into_iter().flatten());
+        items
     }
 }
 

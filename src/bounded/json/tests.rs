@@ -31,6 +31,17 @@ fn a_text_becomes_the_value_that_it_says() {
 }
 
 #[test]
+fn lists_of_any_length_are_read_whole() {
+    for length in [4095, 4096, 4097, 8192, 10_000] {
+        for before in [0, 1, 4095, 4096] {
+            let inner: Vec<_> = (0..length).map(|n| json!({"n": n, "tags": ["a", n]})).collect();
+            let outer: Value = (0..before).map(|n| json!(n)).chain([json!(inner), json!("last")]).collect();
+            assert_eq!(value(&outer.to_string()).unwrap(), outer, "{length} in a list behind {before}");
+        }
+    }
+}
+
+#[test]
 fn only_what_is_wanted_is_read() {
     let text = r#"{"total":2,"items":[{"id":1,"x":{"id":9}},{"id":2,"n":[{"a":1,"b":2}]},7],"rest":{"id":3}}"#;
     let item = Wanted::field("id", Wanted::All).and(Wanted::field("n", Wanted::field("a", Wanted::All)));
