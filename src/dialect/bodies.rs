@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::notice::Notice;
-use crate::chat::payload::Payload;
+use crate::chat::payload::{Payload, PayloadData};
 use crate::chat::place::{Mover, Place};
 
 /// A payload.
@@ -16,7 +16,8 @@ pub struct PayloadBody<'a> {
     payload_id: &'a str,
     r#type: &'a str,
     /// As its kind says.
-    data: &'a Value,
+    #[schema(value_type = Value)]
+    data: &'a PayloadData,
     summary: &'a str,
 }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::executor::Handler;
 use super::{Tool, ToolError, parse_args};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::ids::PayloadId;
+use crate::chat::payload::PayloadData;
 use crate::chat::tool::ToolOutput;
 
 /// The handlers of this file.
@@ -27,6 +28,14 @@ struct Args {
     payload_id: String,
 }
 
+/// What the model reads.
+#[derive(Serialize)]
+struct Found<'a> {
+    r#type: &'a str,
+    summary: &'a str,
+    data: &'a PayloadData,
+}
+
 impl Args {
     /// The id that the model means; it may have copied it with its brackets.
     fn id(&self) -> Result<PayloadId, ToolError> {
@@ -41,7 +50,7 @@ impl Tool for GetPayload {
         let id = parse_args::<Args>(args)?.id()?;
         let found = self.payloads.payload(&cx.caller.owner, cx.conversation, &id).await?;
         let payload = found.ok_or_else(|| ToolError::Refused(format!("this conversation has no payload {id}")))?;
-        let result = json!({"type": payload.kind, "summary": payload.summary, "data": payload.data});
-        Ok(ToolOutput::ok(result.to_string()))
+        let result = Found { r#type: &payload.kind, summary: &payload.summary, data: &payload.data };
+        Ok(ToolOutput::ok(serde_json::to_string(&result).unwrap_or_default()))
     }
 }

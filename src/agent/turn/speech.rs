@@ -6,7 +6,7 @@ use crate::agent::offer::profile::Profile;
 use crate::chat::answer::{Answer, AnswerPiece, Suggestions};
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::notice::Notice;
-use crate::chat::payload::{NewPayload, Payload, PayloadSource};
+use crate::chat::payload::{NewPayload, Payload, PayloadData, PayloadSource};
 use crate::chat::template::Values;
 
 /// 200 characters of a summary: one line.
@@ -154,5 +154,5 @@ pub(super) fn kept(new: NewPayload, source: PayloadSource, profile: &Profile) ->
     let summary = summary.or_else(|| known.map(|known| known.description.clone())).unwrap_or_else(|| kind.clone());
     // One line, whatever was in the data.
     let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SUMMARY_CHARS).collect();
-    Payload { id: PayloadId::fresh(), kind, data, summary, source }
+    Payload { id: PayloadId::fresh(), kind, data: PayloadData::of(&data), summary, source }
 }

@@ -103,7 +103,11 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::LimitReached
             | AgentEvent::Diagnosed(_)
             | AgentEvent::Observed(_) => {}
-            AgentEvent::Payload(payload) => self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload)),
+            AgentEvent::Payload(payload) => {
+                // At once: while a buffer doubles it holds what it has twice.
+                out.reserve(payload.data.as_str().len());
+                self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload));
+            }
             AgentEvent::Suggested(suggestions) => {
                 self.framing.write(out, id, "suggestions", &SuggestionsBody::from_suggestions(suggestions));
             }

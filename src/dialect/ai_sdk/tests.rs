@@ -14,7 +14,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
-use crate::chat::payload::{Payload, PayloadSource};
+use crate::chat::payload::{Payload, PayloadData, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
 use crate::dialect::{Encoder, RunIds};
@@ -233,7 +233,7 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
         AgentEvent::Payload(Arc::new(Payload {
             id: PayloadId::parse("0123abcd").unwrap(),
             kind: "chart".into(),
-            data: json!([1, 2]),
+            data: PayloadData::of(&json!([1, 2])),
             summary: "A chart".into(),
             source: PayloadSource::Tool,
         })),

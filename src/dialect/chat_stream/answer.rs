@@ -10,7 +10,7 @@ use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, Suggested
 use crate::chat::approval::{APPROVAL_REQUEST, APPROVE_CALL, REJECT_CALL};
 use crate::chat::artifact::Artifact;
 use crate::chat::failure::Failure;
-use crate::chat::payload::{Payload, PayloadSource};
+use crate::chat::payload::{Payload, PayloadData, PayloadSource};
 use crate::chat::tool::ToolInput;
 use crate::dialect::failures::friendly;
 
@@ -50,7 +50,7 @@ pub struct PayloadBody {
     /// Its id; `null` of one that is not kept.
     payload_id: Option<String>,
     r#type: String,
-    data: Value,
+    data: PayloadData,
     summary: String,
 }
 
@@ -184,7 +184,7 @@ impl Answer {
         self.artifact = Some(PayloadBody {
             payload_id: None,
             r#type: artifact.kind.to_string(),
-            data: artifact.payload.clone(),
+            data: PayloadData::of(&artifact.payload),
             summary,
         });
     }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::suggested::SuggestionsLine;
@@ -99,7 +100,7 @@ pub(super) enum Line<'a> {
         id: Cow<'a, str>,
         #[serde(borrow)]
         kind: Cow<'a, str>,
-        data: Cow<'a, Value>,
+        data: Cow<'a, RawValue>,
         #[serde(borrow)]
         summary: Cow<'a, str>,
         by_model: bool,

@@ -92,7 +92,7 @@ impl<'a> From<&'a AgentEvent> for Line<'a> {
             AgentEvent::Payload(payload) => Self::Payload {
                 id: Cow::Borrowed(payload.id.as_str()),
                 kind: Cow::Borrowed(&payload.kind),
-                data: Cow::Borrowed(&payload.data),
+                data: Cow::Borrowed(payload.data.raw()),
                 summary: Cow::Borrowed(&payload.summary),
                 by_model: match payload.source {
                     PayloadSource::Tool => false,
@@ -216,7 +216,7 @@ impl TryFrom<Line<'_>> for AgentEvent {
                 // What another replica wrote is one of our ids; anything else must not stop the reader.
                 id: PayloadId::parse(&id).unwrap_or_else(|_| PayloadId::fresh()),
                 kind: kind.into_owned(),
-                data: data.into_owned(),
+                data: data.into_owned().into(),
                 summary: summary.into_owned(),
                 source: if by_model { PayloadSource::Model } else { PayloadSource::Tool },
             })),

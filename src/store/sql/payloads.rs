@@ -1,7 +1,7 @@
 //! Payloads in SQL: kept with the commits of runs, read by conversation.
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::SqlStore;
 use crate::agent::ports::payloads::PayloadStore;
@@ -9,7 +9,7 @@ use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
-use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
+use crate::chat::payload::{Payload, PayloadData, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, original, storable};
@@ -86,8 +86,7 @@ pub(super) fn kept((run, id, kind, summary, data, source): KeptRow) -> Result<(R
     let payload = Payload {
         id: PayloadId::parse(&id)?,
         kind: original(&kind).into_owned(),
-        // What takes more memory than may be is not kept any more.
-        data: json::value(&data).unwrap_or_default(),
+        data: RawValue::from_string(data).map_or_else(|_| PayloadData::null(), PayloadData::from),
         summary: serde_json::from_str(&summary).map_err(RecordError::json("summary"))?,
         source: PayloadSource::parse(&source).ok_or(RecordError::Kind)?,
     };
@@ -105,10 +104,9 @@ impl PayloadRow {
     /// When it cannot be written as JSON.
     pub(super) fn from_payload(payload: &Payload) -> Result<Self, RecordError> {
         let Payload { id, kind, data, summary, source } = payload;
-        let data = serde_json::to_string(data).map_err(RecordError::json("payload"))?;
-        let data = if json::fits(&data, 1).is_ok() { data } else { Value::Null.to_string() };
+        let data = if json::fits(data.as_str(), 1).is_ok() { data.as_str() } else { "null" };
         let summary = serde_json::to_string(summary).map_err(RecordError::json("summary"))?;
-        Ok(Self([id.to_string(), storable(kind).into_owned(), summary, data], source.name()))
+        Ok(Self([id.to_string(), storable(kind).into_owned(), summary, data.to_owned()], source.name()))
     }
 }
 

@@ -195,7 +195,7 @@ impl Backend {
     /// # Errors
     /// See [`BackendError`].
     pub async fn text(&self, Answered { response, secrets }: Answered) -> Result<String, BackendError> {
-        self.taken(secrets, response, |text, budget| Ok(json::compact(text, budget)?)).await
+        self.taken(secrets, response, |text, budget| Ok(json::compact(text, budget)?), |text, _| Ok(text)).await
     }
 
     /// As [`Self::read`], of an answer whose head is there.
@@ -324,16 +324,18 @@ impl Backend {
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        self.taken(secrets, response, move |text, budget| made(json::read(text, &wanted, budget)?, budget)).await
+        let read = move |text: &str, budget: &mut NodeBudget| Ok(json::read(text, &wanted, budget)?);
+        self.taken(secrets, response, read, made).await
     }
 
-    /// What `made` makes of the text of a good answer; `null` is that of one without a body. A backend that repeats the
-    /// request's secrets must not get them to the model and into the transcript.
-    async fn taken<T: Send + 'static>(
+    /// What `made` makes of what is `read` of the text of a good answer, which is let go between the two; `null` is that of
+    /// one without a body. A backend that repeats the request's secrets must not get them to the model and into the transcript.
+    async fn taken<R, T: Send + 'static>(
         &self,
         secrets: Secrets,
         response: Response,
-        made: impl FnOnce(&str, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
+        read: impl FnOnce(&str, &mut NodeBudget) -> Result<R, BackendError> + Send + 'static,
+        made: impl FnOnce(R, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         let mut held = self.intake.memory().reserve(Kind::Json, 0).map_err(JsonError::from)?;
         let (bytes, whole) = read_at_most(response, self.max_answer_bytes, Some(&mut held)).await?;
@@ -346,7 +348,11 @@ impl Backend {
                 text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
                 text => secrets.removed(text),
             };
-            made(&text, &mut NodeBudget::for_bytes(size, Some(held)))
+            let mut budget = NodeBudget::for_bytes(size, Some(held));
+            let of_it = read(&text, &mut budget)?;
+            drop(text);
+            drop(bytes);
+            made(of_it, &mut budget)
         };
         self.intake.work(size, work).await
     }

@@ -1,6 +1,7 @@
 //! How an answer is used: what the model reads of it, and what the client gets.
 
 use std::borrow::Cow;
+use std::mem;
 
 use serde_json::{Value, json};
 
@@ -56,18 +57,11 @@ impl Reading {
     /// When the answer has not the shape that the file expects, or is too large for it.
     pub fn output(
         &self,
-        answer: Value,
+        mut answer: Value,
         effect: Effect,
-        mut values: Values<'_>,
+        values: Values<'_>,
         budget: &mut NodeBudget,
     ) -> Result<ToolOutput, BackendError> {
-        let payload = match &self.payload {
-            None => None,
-            Some(Keep { kind, projection }) => {
-                let data = projection.apply(Cow::Borrowed(&answer), budget)?;
-                (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data })
-            }
-        };
         let moves = match &self.moves {
             None => None,
             Some(moves) => {
@@ -79,12 +73,25 @@ impl Reading {
         let content = match &self.text {
             Some(text) => {
                 let projected = self.projection.apply(Cow::Borrowed(&answer), budget)?;
-                values.insert("result", answer);
+                let mut values = values;
+                values.lend("result", &answer);
                 values.insert("projected", projected);
                 text.render(&values).map_err(|error| BackendError::Shape(error.to_string()))?
             }
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
-            None => self.projection.apply(Cow::Owned(answer), budget)?.to_string(),
+            None if self.projection.is_all() => answer.to_string(),
+            None if self.payload.is_none() => {
+                self.projection.apply(Cow::Owned(mem::take(&mut answer)), budget)?.to_string()
+            }
+            None => self.projection.apply(Cow::Borrowed(&answer), budget)?.to_string(),
+        };
+        // The last one that looks at the answer: where the payload is all of it, there is no second one.
+        let payload = match &self.payload {
+            None => None,
+            Some(Keep { kind, projection }) => {
+                let data = projection.apply(Cow::Owned(answer), budget)?;
+                (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data })
+            }
         };
         Ok(ToolOutput { payload, moves, ..ToolOutput::ok(content) })
     }

@@ -486,7 +486,9 @@ SUGGESTED_ACTIONS: [{"label": "Close", "action": "close_chat", "handler": "clien
     let events = events("reports", &[], [says(text)]).await;
     let told = events.iter().filter_map(|event| match event {
         AgentEvent::TextDelta { text } => Some(text.clone()),
-        AgentEvent::Payload(payload) => Some(format!("{}: {} ({})", payload.kind, payload.data, payload.summary)),
+        AgentEvent::Payload(payload) => {
+            Some(format!("{}: {} ({})", payload.kind, payload.data.as_str(), payload.summary))
+        }
         AgentEvent::Suggested(suggestions) => {
             let labels = suggestions.values.iter().flatten().map(|value| value.label.clone());
             let actions = suggestions.actions.iter().flatten().map(|action| action.action.clone());

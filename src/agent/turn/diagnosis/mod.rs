@@ -139,7 +139,7 @@ impl Diagnosis {
     pub(super) fn made(&mut self, call: &ToolCallId, payload: &Payload) {
         let Some(turn) = self.report.trace.as_mut().and_then(|trace| trace.turns.last_mut()) else { return };
         let Some(call) = turn.tool_calls.iter_mut().rev().find(|noted| noted.id == call.as_str()) else { return };
-        call.payload = Some(TracedPayload::new(payload, self.budget.fit(payload.data.clone())));
+        call.payload = Some(TracedPayload::new(payload, self.budget.fit(payload.data.value())));
     }
 
     /// Something that the trail keeps too.

@@ -42,7 +42,7 @@ pub(in crate::runs) fn size(event: &AgentEvent) -> usize {
         }
         AgentEvent::Directive(notice) => notice.name.len() + notice.asks.as_ref().map_or(0, |asks| asks.digest.len()),
         AgentEvent::Artifact(artifact) => artifact.kind.len() + json_size(&artifact.payload),
-        AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + json_size(&payload.data),
+        AgentEvent::Payload(payload) => payload.kind.len() + payload.summary.len() + payload.data.as_str().len(),
         AgentEvent::Suggested(suggestions) => suggestions_size(suggestions),
         AgentEvent::Diagnosed(diagnostics) => json_size(diagnostics),
         AgentEvent::Observed(observation) => observation.size(),

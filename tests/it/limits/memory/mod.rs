@@ -8,6 +8,7 @@
 
 mod others;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -78,6 +79,16 @@ async fn model() -> Upstream {
     .await
 }
 
+/// A backend whose first answer is one row, and every other one as many of them as fit into so many bytes.
+async fn backend(row: &'static str, bytes: usize) -> Upstream {
+    let (one, many, is_first) = (format!("[{row}]"), body_of(row, bytes - 128), AtomicBool::new(true));
+    Upstream::choosing(move |_| {
+        let rows = if is_first.swap(false, Ordering::Relaxed) { &one } else { &many };
+        Some(Answer::ok("application/json", rows.clone()))
+    })
+    .await
+}
+
 /// The binary with these tools, which a client of ours talks to.
 struct Measured {
     serving: Serving,
@@ -126,6 +137,12 @@ impl Measured {
         self.post(&json!({"message": "Hello", "context_type": "mine"})).await.text().await.unwrap();
     }
 
+    /// The same for a first call of this tool of [`backend`].
+    async fn warm_call(&self, tool: &str) {
+        self.warm().await;
+        assert_eq!(grown_by_a_call(self, tool).await.1, "read", "{tool}: one row");
+    }
+
     /// How much more it held at most while `doing`, than before.
     async fn grows_by(&self, doing: impl Future<Output = ()>) -> u64 {
         self.serving.grows_by(doing).await
@@ -159,11 +176,10 @@ async fn an_answer_takes_eight_times_its_bytes_at_most() {
     let bytes = if is_long() { 8 << 20 } else { 2 << 20 };
     let (model, mut table) = (model().await, Vec::new());
     for (kind, row) in ROWS {
-        let row = body_of(row, bytes - 128);
-        let backend = Upstream::choosing(move |_| Some(Answer::ok("application/json", row.clone()))).await;
         for tool in ["plain", "taken"] {
+            let backend = backend(row, bytes).await;
             let measured = Measured::start(&model, &backend);
-            measured.warm().await;
+            measured.warm_call(tool).await;
             let (grown, became) = grown_by_a_call(&measured, tool).await;
             note(&mut table, &format!("{kind}, {tool}"), bytes, grown, became);
         }
@@ -185,10 +201,9 @@ async fn what_a_payload_and_its_export_take_is_bounded() {
     ];
     let most = bytes.to_string();
     for (kind, row) in ROWS {
-        let row = body_of(row, bytes - 128);
-        let backend = Upstream::choosing(move |_| Some(Answer::ok("application/json", row.clone()))).await;
+        let backend = backend(row, bytes).await;
         let measured = Measured::start_with(&model, &backend, &files, &[("LIMITS__PAYLOAD_BYTES", &most)]);
-        measured.warm().await;
+        measured.warm_call("keeps").await;
         let (grown, became) = grown_by_a_call(&measured, "keeps").await;
         note(&mut table, &format!("a payload, {kind}"), bytes, grown, became);
         let mut exported = 0;
