@@ -108,7 +108,7 @@ pub struct NewPayload {
     /// The name of its type.
     pub kind: String,
     /// The data.
-    pub data: Value,
+    pub data: PayloadData,
 }
 
 /// A payload without its data, for lists.

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -92,7 +91,7 @@ impl Toolbox {
 
     /// A payload that is too large is not kept: it would be sent to every client that opens the conversation.
     fn leave_out_too_large(&self, output: &mut ToolOutput) {
-        let bytes = output.payload.as_ref().map_or(0, |payload| bytes_of(&payload.data));
+        let bytes = output.payload.as_ref().map_or(0, |payload| payload.data.as_str().len());
         if self.max_payload_bytes != 0 && bytes > self.max_payload_bytes {
             let max = self.max_payload_bytes;
             output.payload = None;
@@ -263,25 +262,6 @@ fn error_kind(error: &super::ToolError) -> &'static str {
         super::ToolError::Draft(_) => "draft",
         super::ToolError::Store(_) => "store",
     }
-}
-
-/// How many bytes a value has as JSON, which is not made for it.
-fn bytes_of(value: &Value) -> usize {
-    struct Bytes(usize);
-    impl io::Write for Bytes {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut bytes = Bytes(0);
-    // Nothing of it can fail: a value always is JSON, and all of it is taken.
-    let _ = serde_json::to_writer(&mut bytes, value);
-    bytes.0
 }
 
 /// Makes `content` fit and says so, with `advice` for the model.

@@ -43,7 +43,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(2);
 const SKEW: Duration = Duration::from_millis(20);
 
 /// Attempts to one subscriber at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 
 /// How much longer than an attempt a claim lasts.
 const MARGIN: Duration = Duration::from_secs(15);

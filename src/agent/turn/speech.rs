@@ -93,7 +93,7 @@ impl Speech {
             match found {
                 Found::Values(values) => self.answer.suggestions.values = Some(values),
                 Found::Actions(actions) => self.answer.suggestions.actions = Some(actions),
-                Found::Payload { kind, data } => payloads.push(NewPayload { kind, data }),
+                Found::Payload { kind, data } => payloads.push(NewPayload { kind, data: PayloadData::of(&data) }),
             }
         }
         (rest, payloads)
@@ -147,12 +147,12 @@ pub(super) fn kept(new: NewPayload, source: PayloadSource, profile: &Profile) ->
     let known = profile.payload_type(&kind);
     let rendered = known.and_then(|known| known.summary.as_ref()).and_then(|summary| {
         let mut values = Values::default();
-        values.lend("data", &data);
+        values.insert("data", data.value());
         summary.render(&values).map_err(|error| tracing::warn!(%error, payload.kind = kind, "no summary")).ok()
     });
     let summary = rendered.filter(|summary| !summary.trim().is_empty());
     let summary = summary.or_else(|| known.map(|known| known.description.clone())).unwrap_or_else(|| kind.clone());
     // One line, whatever was in the data.
     let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SUMMARY_CHARS).collect();
-    Payload { id: PayloadId::fresh(), kind, data: PayloadData::of(&data), summary, source }
+    Payload { id: PayloadId::fresh(), kind, data, summary, source }
 }

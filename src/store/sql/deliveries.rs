@@ -153,23 +153,19 @@ impl SqlStore {
                 "in_ms": in_ms,
             })
         });
-        let mut transaction = self.database.write(Reach::All).await?;
-        // Held in one order, whoever else ends some of them.
-        query("SELECT id FROM deliveries WHERE id @one_of($1) ORDER BY id @for_update")
-            .bind(ids)
-            .execute(&mut transaction)
-            .await?;
         let mut batch = Batch::default();
+        // Held in one order, whoever else ends some of them.
         batch
             .say(
                 "UPDATE deliveries SET status = n.state, attempts = deliveries.attempts + 1, last_status = n.status,
                      last_error = n.error, lease_until = NULL, due_at = @now + n.in_ms,
                      delivered_at = CASE WHEN n.state = 'delivered' THEN @now ELSE NULL END
                  FROM @delivered($1)
-                 WHERE deliveries.id = n.id AND deliveries.token = n.token AND deliveries.status = 'pending'",
+                 WHERE deliveries.id = n.id AND deliveries.token = n.token AND deliveries.status = 'pending'
+                     AND deliveries.id @among SELECT id FROM deliveries WHERE id @one_of($2) ORDER BY id @for_update @end_among",
             )
-            .bind(outcomes.collect::<Value>().to_string());
-        batch.commit(transaction).await?;
+            .bind((outcomes.collect::<Value>().to_string(), ids));
+        batch.commit(self.database.write(Reach::All).await?).await?;
         Ok(())
     }
 
