@@ -111,6 +111,8 @@ impl Webhooks {
     async fn serve(self: Arc<Self>, subscriber: Arc<Subscriber>, mut bell: watch::Receiver<()>) {
         let lease_ms = ms(subscriber.timeout.saturating_add(MARGIN));
         let (mut sending, mut next): (JoinSet<EndedDelivery>, Option<Instant>) = (JoinSet::new(), None);
+        // Whether there was as much as could be taken, so that there may be more.
+        let mut is_full = false;
         loop {
             bell.mark_unchanged();
             let stops = self.stopping.is_cancelled();
@@ -119,7 +121,7 @@ impl Webhooks {
             let mut pause = next.map_or(LOOK, |at| at.duration_since(Instant::now()).min(LOOK));
             let due = match u32::try_from(free).unwrap_or(0) {
                 0 => Vec::new(),
-                most => match self.store.claim_deliveries(&subscriber.name, lease_ms, most).await {
+                most => match self.store.claim_deliveries(&subscriber.name, lease_ms, most, is_full).await {
                     Ok(due) => due,
                     Err(error) => {
                         tracing::error!(error = %Causes(&error), "deliveries are not seen to");
@@ -128,6 +130,9 @@ impl Webhooks {
                     }
                 },
             };
+            if free > 0 {
+                is_full = due.len() == free;
+            }
             for one in due {
                 if one.attempts == 0 {
                     let waited_ms = self.clock.now_ms().saturating_sub(one.signal.inserted_at_ms);

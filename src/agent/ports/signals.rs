@@ -42,7 +42,8 @@ pub trait SignalStore: Send + Sync {
 /// Keeps what has to be delivered.
 #[async_trait]
 pub trait DeliveryStore: Send + Sync {
-    /// Takes what is due for a subscriber, oldest first, so that nobody else does while the lease lasts.
+    /// Takes what is due for a subscriber, oldest first, so that nobody else does while the lease lasts. Where nothing is known
+    /// to be due (`is_any`), it is looked for first: looking costs no writer its turn.
     ///
     /// # Errors
     /// When it could not be committed.
@@ -51,6 +52,7 @@ pub trait DeliveryStore: Send + Sync {
         subscriber: &str,
         lease_ms: i64,
         most: u32,
+        is_any: bool,
     ) -> Result<Vec<DueDelivery>, StoreError>;
 
     /// Ends attempts, of which those count that are still their holder's to end.

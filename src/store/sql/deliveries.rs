@@ -31,8 +31,9 @@ impl DeliveryStore for SqlStore {
         subscriber: &str,
         lease_ms: i64,
         most: u32,
+        is_any: bool,
     ) -> Result<Vec<DueDelivery>, StoreError> {
-        attempt("take deliveries", self.try_claim_deliveries(subscriber, lease_ms, most)).await
+        attempt("take deliveries", self.try_claim_deliveries(subscriber, lease_ms, most, is_any)).await
     }
 
     async fn settle_deliveries(&self, ended: &[EndedDelivery]) -> Result<(), StoreError> {
@@ -85,16 +86,9 @@ impl SqlStore {
         subscriber: &str,
         lease_ms: i64,
         most: u32,
+        is_any: bool,
     ) -> Result<Vec<DueDelivery>, Fault> {
-        let is_any: Option<String> = query(
-            "SELECT id FROM deliveries WHERE status = 'pending' AND subscriber = $1 AND due_at <= @now
-                 AND COALESCE(lease_until, 0) <= @now
-                 ORDER BY due_at LIMIT 1",
-        )
-        .bind(subscriber)
-        .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
-        .await?;
-        if is_any.is_none() {
+        if !is_any && !self.has_deliveries(subscriber).await? {
             return Ok(Vec::new());
         }
         let mut transaction = self.database.write(Reach::All).await?;
@@ -129,6 +123,19 @@ impl SqlStore {
             })
         };
         rows.into_iter().map(due).collect()
+    }
+
+    /// Whether something is due for a subscriber.
+    async fn has_deliveries(&self, subscriber: &str) -> Result<bool, sqlx::Error> {
+        let first: Option<String> = query(
+            "SELECT id FROM deliveries WHERE status = 'pending' AND subscriber = $1 AND due_at <= @now
+                 AND COALESCE(lease_until, 0) <= @now
+                 ORDER BY due_at LIMIT 1",
+        )
+        .bind(subscriber)
+        .fetch_optional_value(&mut self.database.reading(Reach::All).await?)
+        .await?;
+        Ok(first.is_some())
     }
 
     async fn try_settle_deliveries(&self, ended: &[EndedDelivery]) -> Result<(), Fault> {
