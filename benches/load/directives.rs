@@ -51,6 +51,9 @@ const MANY: usize = 5_000;
 const TENANTS: usize = 10;
 const AT_ONCE: usize = 32;
 
+/// What a process carries out at once: a backend that answers at once has no use for fewer.
+const WORKERS: &str = "24";
+
 /// Directives that wait while others are due.
 const WAITING: usize = 100_000;
 
@@ -199,6 +202,7 @@ fn start(upstream: &Upstream, sink: &Sink, database: &str) -> Server {
         ("BACKEND__BASE_URL", sink.as_str()),
         ("BACKEND__SERVICE__MODE", "token"),
         ("BACKEND__SERVICE__TOKEN", "bench-service-token"),
+        ("DIRECTIVES__WORKERS", WORKERS),
         ("DIRECTIVES__MAX_LIVE_PER_USER", "0"),
         ("DIRECTIVES__MAX_LIVE_PER_TENANT", "0"),
         ("SIGNALS__EMIT_ROLES", "emitter"),

@@ -42,8 +42,8 @@ pub trait SignalStore: Send + Sync {
 /// Keeps what has to be delivered.
 #[async_trait]
 pub trait DeliveryStore: Send + Sync {
-    /// Takes what is due for a subscriber, oldest first, so that nobody else does while the lease lasts. Where nothing is known
-    /// to be due (`is_any`), it is looked for first: looking costs no writer its turn.
+    /// Takes what is due for a subscriber, oldest first, so that nobody else does while the lease lasts. Unless something is
+    /// known to be due (`is_any`) it is looked for first: looking costs no writer its turn.
     ///
     /// # Errors
     /// When it could not be committed.
