@@ -18,7 +18,6 @@ pub(super) enum Leave<'a> {
 }
 
 /// The next step of a call.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, for each call")]
 pub(super) enum Step {
     /// It is made.
     Make(Effect),
