@@ -418,16 +418,22 @@ async fn processes_that_start_at_once_make_one_schema() {
     }
 }
 
+/// So many runs whose leases are over, in the order in which they are ended.
+async fn overdue(database: &SqliteFile, store: &dyn Store, runs: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for n in 0..runs {
+        ids.push(Room::at(&format!("acme/ann/c{n}")).say(store, "go").await.0.to_string());
+    }
+    ids.sort();
+    database.execute("UPDATE runs SET lease_until = 0").await;
+    ids
+}
+
 #[tokio::test]
 async fn runs_that_cannot_be_ended_keep_none_of_the_others_alive() {
     let database = SqliteFile::new();
     let store = database.sqlite().await;
-    let mut runs = Vec::new();
-    for n in 0..103 {
-        runs.push(Room::at(&format!("acme/ann/c{n}")).say(&*store, "go").await.0.to_string());
-    }
-    runs.sort();
-    database.execute("UPDATE runs SET lease_until = 0").await;
+    let runs = overdue(&database, &*store, 103).await;
     // All but the last two.
     database
         .execute(
@@ -451,12 +457,7 @@ async fn runs_that_cannot_be_ended_keep_none_of_the_others_alive() {
 async fn more_runs_that_cannot_be_ended_than_there_is_time_for_hold_up_none_behind_them() {
     let database = SqliteFile::new();
     let store = database.sqlite().await;
-    let mut runs = Vec::new();
-    for n in 0..60 {
-        runs.push(Room::at(&format!("acme/ann/c{n}")).say(&*store, "go").await.0.to_string());
-    }
-    runs.sort();
-    database.execute("UPDATE runs SET lease_until = 0").await;
+    let runs = overdue(&database, &*store, 60).await;
     // All but the last one, and what is tried with each of them takes the database a while.
     database
         .execute(
