@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::file::FileRef;
 use super::preview::Decided;
 use super::tool::{ToolCall, ToolResult};
+use crate::bounded::json::JsonText;
 
 /// One entry of a conversation's history.
 #[derive(Debug, Clone)]
@@ -218,17 +219,17 @@ impl AssistantPart {
 
 /// Opaque JSON of a vendor, kept byte for byte.
 #[derive(Debug, Clone)]
-pub struct Replay(Arc<RawValue>);
+pub struct Replay(JsonText);
 
 impl Replay {
     /// Keeps `json` as it is.
     pub fn new(json: Box<RawValue>) -> Self {
-        Self(Arc::from(json))
+        Self(json.into())
     }
 
     /// The JSON.
     pub fn raw(&self) -> &RawValue {
-        &self.0
+        self.0.raw()
     }
 }
 

@@ -1,64 +1,8 @@
 //! Typed payloads: structured data that a tool returned or a model wrote, kept with its conversation. The client gets
 //! the data, the model a line about it, and all of it when it asks.
 
-use std::sync::Arc;
-
-use serde::{Serialize, Serializer};
-use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
-
 use super::ids::PayloadId;
-use crate::bounded::json;
-
-/// JSON that is passed on, as its text. Clones are the same text.
-#[derive(Debug, Clone)]
-pub struct PayloadData(Arc<RawValue>);
-
-impl PayloadData {
-    /// The text of `value`.
-    pub fn of(value: &Value) -> Self {
-        // A value always serialises.
-        to_raw_value(value).map_or_else(|_| Self::null(), Self::from)
-    }
-
-    /// What there is where nothing is.
-    pub fn null() -> Self {
-        Self(RawValue::NULL.to_owned().into())
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        self.0.get()
-    }
-
-    /// Its text as JSON, for whoever writes it into another.
-    pub fn raw(&self) -> &RawValue {
-        &self.0
-    }
-
-    /// Its value, read anew; `null` where that would take too much memory.
-    pub fn value(&self) -> Value {
-        json::value(self.as_str()).unwrap_or_default()
-    }
-}
-
-impl From<Box<RawValue>> for PayloadData {
-    fn from(raw: Box<RawValue>) -> Self {
-        Self(raw.into())
-    }
-}
-
-impl Serialize for PayloadData {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw().serialize(serializer)
-    }
-}
-
-impl PartialEq for PayloadData {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
+use crate::bounded::json::JsonText;
 
 /// A payload as it is kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +12,7 @@ pub struct Payload {
     /// The name of its type.
     pub kind: String,
     /// The data.
-    pub data: PayloadData,
+    pub data: JsonText,
     /// One line about it.
     pub summary: String,
     /// Who made it.
@@ -108,7 +52,7 @@ pub struct NewPayload {
     /// The name of its type.
     pub kind: String,
     /// The data.
-    pub data: PayloadData,
+    pub data: JsonText,
 }
 
 /// A payload without its data, for lists.

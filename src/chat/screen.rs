@@ -3,16 +3,14 @@
 //! **Invariant:** it is kept as its text, which is shared: a tree of half a megabyte can take seventy, and lives as long as its
 //! run. It is read anew for a prompt or a call that takes something of it.
 
-use std::sync::Arc;
-
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::bounded::json::{self, NodeBudget, Wanted};
+use crate::bounded::json::{self, JsonText, NodeBudget, Wanted};
 
 /// A JSON object of the client's. Clones are the same text.
-#[derive(Debug, Clone)]
-pub struct ScreenState(Arc<RawValue>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScreenState(JsonText);
 
 impl ScreenState {
     /// The object in `text`; `None` where it is something else.
@@ -30,12 +28,12 @@ impl ScreenState {
 
     /// The object as it is, for whoever writes it into another.
     pub fn raw(&self) -> &RawValue {
-        &self.0
+        self.0.raw()
     }
 
     /// Its text.
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        self.0.as_str()
     }
 
     /// All of its fields, read anew; none where they would take too much memory, which no request's do.
@@ -54,14 +52,6 @@ impl ScreenState {
         }
     }
 }
-
-impl PartialEq for ScreenState {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for ScreenState {}
 
 #[cfg(test)]
 mod tests {

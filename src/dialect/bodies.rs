@@ -4,9 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::bounded::json::JsonText;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::notice::Notice;
-use crate::chat::payload::{Payload, PayloadData};
+use crate::chat::payload::Payload;
 use crate::chat::place::{Mover, Place};
 
 /// A payload.
@@ -17,7 +18,7 @@ pub struct PayloadBody<'a> {
     r#type: &'a str,
     /// As its kind says.
     #[schema(value_type = Value)]
-    data: &'a PayloadData,
+    data: &'a JsonText,
     summary: &'a str,
 }
 

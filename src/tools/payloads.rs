@@ -10,8 +10,8 @@ use super::executor::Handler;
 use super::{Tool, ToolError, parse_args};
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::tools::ToolContext;
+use crate::bounded::json::JsonText;
 use crate::chat::ids::PayloadId;
-use crate::chat::payload::PayloadData;
 use crate::chat::tool::ToolOutput;
 
 /// The handlers of this file.
@@ -33,7 +33,7 @@ struct Args {
 struct Found<'a> {
     r#type: &'a str,
     summary: &'a str,
-    data: &'a PayloadData,
+    data: &'a JsonText,
 }
 
 impl Args {

@@ -3,10 +3,11 @@
 
 use super::markers::{Closed, Found, Markers};
 use crate::agent::offer::profile::Profile;
+use crate::bounded::json::JsonText;
 use crate::chat::answer::{Answer, AnswerPiece, Suggestions};
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::notice::Notice;
-use crate::chat::payload::{NewPayload, Payload, PayloadData, PayloadSource};
+use crate::chat::payload::{NewPayload, Payload, PayloadSource};
 use crate::chat::template::Values;
 
 /// 200 characters of a summary: one line.
@@ -93,7 +94,7 @@ impl Speech {
             match found {
                 Found::Values(values) => self.answer.suggestions.values = Some(values),
                 Found::Actions(actions) => self.answer.suggestions.actions = Some(actions),
-                Found::Payload { kind, data } => payloads.push(NewPayload { kind, data: PayloadData::of(&data) }),
+                Found::Payload { kind, data } => payloads.push(NewPayload { kind, data: JsonText::of(&data) }),
             }
         }
         (rest, payloads)

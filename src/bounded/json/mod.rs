@@ -10,6 +10,7 @@ mod compact;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod text;
 mod yaml;
 
 use std::cell::RefCell;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 pub use self::budget::{NodeBudget, budget_for, memory};
 use self::compact::Compact;
 use self::reader::Count;
+pub use self::text::JsonText;
 pub use self::yaml::yaml;
 use super::memory::Exhausted;
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::encoder::AiSdkEncoder;
 use super::{Answer, Own, Spent, Version};
+use crate::bounded::json::JsonText;
 use crate::chat::answer::{SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::cost::Cost;
@@ -14,7 +15,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ApprovalId, ConversationId, PayloadId, RunId, ToolCallId};
-use crate::chat::payload::{Payload, PayloadData, PayloadSource};
+use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolCall, ToolInput};
 use crate::dialect::{Encoder, RunIds};
@@ -233,7 +234,7 @@ fn what_is_for_the_screen_is_a_part_with_an_id() {
         AgentEvent::Payload(Arc::new(Payload {
             id: PayloadId::parse("0123abcd").unwrap(),
             kind: "chart".into(),
-            data: PayloadData::of(&json!([1, 2])),
+            data: JsonText::of(&json!([1, 2])),
             summary: "A chart".into(),
             source: PayloadSource::Tool,
         })),

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::diagnostics;
 use super::words;
+use crate::bounded::json::JsonText;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::approval::{APPROVAL_REQUEST, APPROVE_CALL, REJECT_CALL};
 use crate::chat::artifact::Artifact;
 use crate::chat::failure::Failure;
-use crate::chat::payload::{Payload, PayloadData, PayloadSource};
+use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::tool::ToolInput;
 use crate::dialect::failures::friendly;
 
@@ -50,7 +51,7 @@ pub struct PayloadBody {
     /// Its id; `null` of one that is not kept.
     payload_id: Option<String>,
     r#type: String,
-    data: PayloadData,
+    data: JsonText,
     summary: String,
 }
 
@@ -184,7 +185,7 @@ impl Answer {
         self.artifact = Some(PayloadBody {
             payload_id: None,
             r#type: artifact.kind.to_string(),
-            data: PayloadData::of(&artifact.payload),
+            data: JsonText::of(&artifact.payload),
             summary,
         });
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
+use crate::bounded::json::JsonText;
 use crate::chat::answer::{ActionHandler, ActionStyle, SuggestedAction, SuggestedValue, Suggestions};
 use crate::chat::artifact::Artifact;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
 use crate::chat::ids::{PayloadId, ToolCallId};
 use crate::chat::message::ModelOrigin;
-use crate::chat::payload::{Payload, PayloadData, PayloadSource};
+use crate::chat::payload::{Payload, PayloadSource};
 use crate::chat::stream::Usage;
 use crate::chat::tool::{Progress, ToolInput};
 use crate::dialect::Encoder;
@@ -45,7 +46,7 @@ fn payload(id: &str, kind: &str, source: PayloadSource) -> AgentEvent {
     AgentEvent::Payload(Arc::new(Payload {
         id,
         kind: kind.to_owned(),
-        data: PayloadData::of(&json!({"a": 1})),
+        data: JsonText::of(&json!({"a": 1})),
         summary: kind.to_owned(),
         source,
     }))

@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use super::SqlStore;
 use crate::agent::ports::payloads::PayloadStore;
 use crate::agent::ports::store_error::StoreError;
-use crate::bounded::json;
+use crate::bounded::json::{self, JsonText};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PayloadId, RunId};
-use crate::chat::payload::{Payload, PayloadData, PayloadHead, PayloadSource};
+use crate::chat::payload::{Payload, PayloadHead, PayloadSource};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, original, storable};
@@ -86,7 +86,7 @@ pub(super) fn kept((run, id, kind, summary, data, source): KeptRow) -> Result<(R
     let payload = Payload {
         id: PayloadId::parse(&id)?,
         kind: original(&kind).into_owned(),
-        data: RawValue::from_string(data).map_or_else(|_| PayloadData::null(), PayloadData::from),
+        data: RawValue::from_string(data).map_or_else(|_| JsonText::null(), JsonText::from),
         summary: serde_json::from_str(&summary).map_err(RecordError::json("summary"))?,
         source: PayloadSource::parse(&source).ok_or(RecordError::Kind)?,
     };

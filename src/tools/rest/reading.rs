@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::moves::Moves;
 use super::projection::Projection;
-use crate::bounded::json::{NodeBudget, Wanted};
-use crate::chat::payload::{NewPayload, PayloadData};
+use crate::bounded::json::{JsonText, NodeBudget, Wanted};
+use crate::chat::payload::NewPayload;
 use crate::chat::template::{Template, Values};
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::BackendError;
@@ -90,7 +90,7 @@ impl Reading {
             None => None,
             Some(Keep { kind, projection }) => {
                 let data = projection.apply(Cow::Owned(answer), budget)?;
-                (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data: PayloadData::of(&data) })
+                (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data: JsonText::of(&data) })
             }
         };
         Ok(ToolOutput { payload, moves, ..ToolOutput::ok(content) })
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_model_reads_one_thing_and_the_client_gets_another() {
         let answer = json!({"total": 2, "items": [{"id": 1}, {"id": 2}]});
-        let kept = |data: Value| Some(NewPayload { kind: "articles".to_owned(), data: PayloadData::of(&data) });
+        let kept = |data: Value| Some(NewPayload { kind: "articles".to_owned(), data: JsonText::of(&data) });
         let rows = [
             (reading("@", None, None), answer.to_string(), None, "all of it"),
             (reading("items[].id", None, Some("@")), "[1,2]".to_owned(), kept(answer.clone()), "a part and all of it"),

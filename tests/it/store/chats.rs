@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 use switchboard::agent::ports::chats::{ChatHead, Chats};
 use switchboard::agent::ports::store::{Commit, NewRun, Question, RunEnd};
+use switchboard::bounded::json::JsonText;
 use switchboard::chat::answer::{Answer, AnswerPiece, SuggestedValue, Suggestions};
 use switchboard::chat::caller::Owner;
 use switchboard::chat::ids::{PayloadId, RunId};
 use switchboard::chat::input::Ask;
-use switchboard::chat::payload::{Payload, PayloadData, PayloadHead, PayloadSource};
+use switchboard::chat::payload::{Payload, PayloadHead, PayloadSource};
 use switchboard::chat::run::RunState;
 use switchboard::chat::screen::ScreenState;
 use switchboard::store::Store;
@@ -22,7 +23,7 @@ fn payload(kind: &str, source: PayloadSource) -> Arc<Payload> {
     Arc::new(Payload {
         id: PayloadId::fresh(),
         kind: kind.into(),
-        data: PayloadData::of(&json!({ "z": 1.5, "a": ["nul \u{0}", null] })),
+        data: JsonText::of(&json!({ "z": 1.5, "a": ["nul \u{0}", null] })),
         summary: format!("a {kind}\u{0}"),
         source,
     })
@@ -234,12 +235,12 @@ pub async fn payloads_are_their_conversations_own(database: &impl Database) {
         assert_eq!(store.payloads(&stranger.owner, &stranger.conversation, 10).await.unwrap(), []);
     }
     let deep = (0..300).fold(json!(1), |inner, _| json!([inner]));
-    let deep = Arc::new(Payload { data: PayloadData::of(&deep), ..(*payload("deep", PayloadSource::Tool)).clone() });
+    let deep = Arc::new(Payload { data: JsonText::of(&deep), ..(*payload("deep", PayloadSource::Tool)).clone() });
     exchange(&*store, &room, "three", std::slice::from_ref(&deep)).await;
     let found = store.payload(&room.owner, &room.conversation, &deep.id).await.unwrap();
     assert_eq!(
         found,
-        Some(Payload { data: PayloadData::null(), ..(*deep).clone() }),
+        Some(Payload { data: JsonText::null(), ..(*deep).clone() }),
         "what could not be read again is left out"
     );
 }

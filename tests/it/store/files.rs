@@ -10,11 +10,12 @@ use serde_json::json;
 use switchboard::agent::ports::conversations::Page;
 use switchboard::agent::ports::leases::Old;
 use switchboard::agent::ports::store::{Commit, NewRun, Question};
+use switchboard::bounded::json::JsonText;
 use switchboard::bounded::memory::{Kind, Memory};
 use switchboard::chat::feedback::{Feedback, Score};
 use switchboard::chat::ids::PayloadId;
 use switchboard::chat::input::Ask;
-use switchboard::chat::payload::{Payload, PayloadData, PayloadSource};
+use switchboard::chat::payload::{Payload, PayloadSource};
 use switchboard::chat::run::RunState;
 use switchboard::store::Store;
 
@@ -87,7 +88,7 @@ async fn say_everywhere(store: &dyn Store, room: &Room) {
         let payload = Arc::new(Payload {
             id: PayloadId::fresh(),
             kind: "note".into(),
-            data: PayloadData::of(&json!({ "text": long(at) })),
+            data: JsonText::of(&json!({ "text": long(at) })),
             summary: WORD.into(),
             source: PayloadSource::Tool,
         });

@@ -12,10 +12,11 @@ use switchboard::agent::ports::conversations::Page;
 use switchboard::agent::ports::quotas::Whose;
 use switchboard::agent::ports::store::{BeginError, Begun};
 use switchboard::agent::ports::store::{Commit, MostRuns, NewRun, Question};
+use switchboard::bounded::json::JsonText;
 use switchboard::chat::feedback::{Feedback, Score};
 use switchboard::chat::ids::PayloadId;
 use switchboard::chat::input::Ask;
-use switchboard::chat::payload::{Payload, PayloadData, PayloadSource};
+use switchboard::chat::payload::{Payload, PayloadSource};
 use switchboard::store::{RowSecurity, Store, StoreConfig, open};
 use url::Url;
 
@@ -101,7 +102,7 @@ async fn speak(store: &dyn Store) {
         let payload = Arc::new(Payload {
             id: PayloadId::fresh(),
             kind: "note".into(),
-            data: PayloadData::of(&json!(1)),
+            data: JsonText::of(&json!(1)),
             summary: "note".into(),
             source: PayloadSource::Tool,
         });
