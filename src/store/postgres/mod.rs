@@ -6,6 +6,8 @@
 //! writes then has to hold the rows that it read: by a change (`begin_run` changes its conversation first), by
 //! `@for_update`, or by [`take_turns`].
 
+#[cfg(target_os = "linux")]
+mod no_delay;
 mod open;
 
 use std::borrow::Cow;

@@ -26,6 +26,10 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// does not keep the pool's slots.
 const RETURN_WAIT: Duration = Duration::from_secs(5);
 
+/// A connection that was in use so lately is not asked whether it still works before it is used again: it was asked when it
+/// came back, and one question more would be a trip for each statement of a busy process.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
 /// The settings of every session: no statement takes longer than ten seconds, and a transaction whose process has
 /// stopped does not hold its rows for ever.
 const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'";
@@ -69,25 +73,37 @@ impl PostgresDatabase {
         let says_whose = standing.holds || config.row_security == RowSecurity::On;
         tell(standing, config.row_security);
 
-        let leases = pool(LEASE_CONNECTIONS).connect_lazy_with(options.clone());
-        let pool = pool(config.max_connections).connect_lazy_with(options);
+        let leases = pool(LEASE_CONNECTIONS, &options).connect_lazy_with(options.clone());
+        let pool = pool(config.max_connections, &options).connect_lazy_with(options);
         Ok(Self { pool, leases, says_whose })
     }
 
     /// A database that is there, only to be read.
     pub(in crate::store) fn open_to_read(config: &StoreConfig) -> Result<Self, OpenError> {
         let options = options(&config.url)?.options([("default_transaction_read_only", "on")]);
-        let pool = pool(1).connect_lazy_with(options);
+        let pool = pool(1, &options).connect_lazy_with(options);
         Ok(Self { leases: pool.clone(), pool, says_whose: true })
     }
 }
 
 /// So many connections. Our own limits report how long statements and turns take; sqlx would log kilobytes for each.
-fn pool(connections: u32) -> PgPoolOptions {
+fn pool(connections: u32, options: &PgConnectOptions) -> PgPoolOptions {
     let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WAIT);
     let pool = pool.acquire_slow_threshold(CONNECT_WAIT * 2);
-    let pool = pool.after_connect(|connection, _| {
-        Box::pin(async move { sqlx::raw_sql(SESSION).execute(connection).await.map(drop) })
+    let port = options.get_port();
+    let pool = pool.after_connect(move |connection, _| {
+        Box::pin(async move {
+            send_at_once(port).await;
+            sqlx::raw_sql(SESSION).execute(connection).await.map(drop)
+        })
+    });
+    let pool = pool.test_before_acquire(false).before_acquire(|connection, known| {
+        Box::pin(async move {
+            if known.idle_for >= TRUSTED_FOR {
+                connection.ping().await?;
+            }
+            Ok(true)
+        })
     });
     pool.after_release(|connection, _| {
         Box::pin(async move {
@@ -95,6 +111,15 @@ fn pool(connections: u32) -> PgPoolOptions {
             answered.unwrap_or_else(|_| Err(no_answer())).map(|()| true)
         })
     })
+}
+
+/// Lets the new connection, one of those to this port, send what it has at once. One that cannot is slower, and works.
+async fn send_at_once(port: u16) {
+    #[cfg(target_os = "linux")]
+    match tokio::task::spawn_blocking(move || super::no_delay::send_at_once(port)).await {
+        Ok(Err(error)) => tracing::debug!(%error, "the database's socket keeps TCP_NODELAY off"),
+        Ok(Ok(())) | Err(_) => {}
+    }
 }
 
 /// A server that let the time pass.

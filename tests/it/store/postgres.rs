@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use nix::sys::socket::{SockaddrIn, getpeername};
+use rustix::net::sockopt::tcp_nodelay;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 use switchboard::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, Question};
@@ -21,6 +24,7 @@ use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
 };
 use super::explained::{Explains, refused_by_postgres};
+use super::postgres_rare::Way;
 use super::{conversations, drafts, leases, previews, trail, waiting};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
@@ -158,6 +162,31 @@ async fn who_wrote_what_stands_in_the_users_place_is_classified() {
     let earlier = super::schema_of(5, "src/store/postgres/migrations").await;
     earlier.run(&mut database.beside().await).await.unwrap();
     trail::who_wrote_what_stands_in_the_users_place_is_classified(&database).await;
+}
+
+/// What waits for an acknowledgement before it is sent waits up to 40 ms: over TLS all that is longer than 16 KiB.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_store_writes_is_sent_at_once() {
+    let Some(database) = new_database().await else { return };
+    let way = Way::to(&database).await;
+    let port = url::Url::parse(&way.url).unwrap().port().unwrap();
+    let store = open_url(&way.url).await.unwrap();
+    room().exchange(&*store, "hello", &[]).await;
+    let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+    let mut connections = 0;
+    for entry in std::fs::read_dir("/proc/self/fd").unwrap() {
+        let number = entry.unwrap().file_name().to_str().unwrap().parse().unwrap();
+        let Ok(peer) = getpeername::<SockaddrIn>(number) else { continue };
+        if peer.port() == port {
+            let Ok(socket) = pidfd_getfd(&this, number, PidfdGetfdFlags::empty()) else {
+                return eprintln!("SKIPPED: this process may not look at its own descriptors");
+            };
+            assert!(tcp_nodelay(socket).unwrap());
+            connections += 1;
+        }
+    }
+    assert!(connections > 0);
 }
 
 #[tokio::test]
