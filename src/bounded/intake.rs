@@ -1,7 +1,9 @@
 //! Work on large inputs: off the runtime's workers, a few at a time, so that other requests do not wait for it.
 
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use tokio::sync::Semaphore;
 
@@ -10,7 +12,7 @@ use super::memory::Memory;
 /// 256 KiB are read in a millisecond or two; what is larger goes aside.
 pub const LARGE: usize = 256 << 10;
 
-/// Two at once, so that a core is left for everybody else on the smallest machines.
+/// Two at once at most: each takes memory.
 const AT_ONCE: usize = 2;
 
 /// Takes in what others send. Clones share the budget and the permits.
@@ -23,7 +25,10 @@ pub struct Intake {
 impl Intake {
     /// An intake with this budget.
     pub fn new(memory: Memory) -> Self {
-        Self { memory, permits: Arc::new(Semaphore::new(AT_ONCE)) }
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        // A core is left for everybody else, where there is more than one.
+        let at_once = (cores - 1).clamp(1, AT_ONCE);
+        Self { memory, permits: Arc::new(Semaphore::new(at_once)) }
     }
 
     /// The budget.

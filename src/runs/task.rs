@@ -131,6 +131,7 @@ impl Task {
         let of = (caller.owner.clone(), requested.conversation.clone());
         let kept_form = || start.message.form.as_deref().and_then(AnswerFormat::of_text);
         let answer_format = requested.options.answer_format.clone().or_else(kept_form);
+        let is_first = start.past.is_nothing();
         let recall = summaries.recall((live.id, of.clone()), &requested.model, (history, start.past.extent));
         let run = Run {
             id: live.id,
@@ -150,7 +151,10 @@ impl Task {
             start,
         };
         let keep = agent.drive(run, &*live, &live.stop).await;
-        summaries.after(live.id, of.clone(), &requested.model, keep);
+        // What is newest is never summarised.
+        if !is_first {
+            summaries.after(live.id, of.clone(), &requested.model, keep);
+        }
         // No model is asked about what a client has done with its own.
         if requested.options.direct.is_none() {
             titles.after(of, &requested.model);

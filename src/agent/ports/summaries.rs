@@ -65,6 +65,13 @@ pub struct Past {
     pub extent: Extent,
 }
 
+impl Past {
+    /// Whether there is nothing before the run.
+    pub fn is_nothing(&self) -> bool {
+        self.history.is_empty() && self.summary.is_none() && self.extent == Extent::Whole
+    }
+}
+
 /// How much of what was said before it a run knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Extent {

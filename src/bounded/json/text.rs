@@ -6,9 +6,10 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// JSON that is passed on, as its text: a tree of it can take a hundred times its bytes. Clones are the same text.
+/// JSON that is passed on, as its text: a tree of it can take a hundred times its bytes. Clones are the same text. It is boxed, since
+/// an `Arc` of the text itself would be a copy of it.
 #[derive(Debug, Clone)]
-pub struct JsonText(Arc<RawValue>);
+pub struct JsonText(Arc<Box<RawValue>>);
 
 impl JsonText {
     /// The text of `value`.
@@ -19,7 +20,7 @@ impl JsonText {
 
     /// `null`.
     pub fn null() -> Self {
-        Self(RawValue::NULL.to_owned().into())
+        RawValue::NULL.to_owned().into()
     }
 
     /// Its text.
@@ -40,7 +41,7 @@ impl JsonText {
 
 impl From<Box<RawValue>> for JsonText {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(raw.into())
+        Self(Arc::new(raw))
     }
 }
 

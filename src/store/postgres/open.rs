@@ -116,9 +116,8 @@ fn pool(connections: u32, options: &PgConnectOptions) -> PgPoolOptions {
 /// Lets the new connection, one of those to this port, send what it has at once. One that cannot is slower, and works.
 async fn send_at_once(port: u16) {
     #[cfg(target_os = "linux")]
-    match tokio::task::spawn_blocking(move || super::no_delay::send_at_once(port)).await {
-        Ok(Err(error)) => tracing::debug!(%error, "the database's socket keeps TCP_NODELAY off"),
-        Ok(Ok(())) | Err(_) => {}
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || super::no_delay::send_at_once(port)).await {
+        tracing::debug!(%error, "the database's socket keeps TCP_NODELAY off");
     }
 }
 

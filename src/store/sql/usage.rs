@@ -297,12 +297,15 @@ fn add(batch: &mut Batch, scope: &Scope, spent: &[Spent], begins_run: bool) {
         sum.cost += cost.unwrap_or_default();
     }
     for ((day, model), used) in sums {
-        let add = batch.say(concat!(
-            "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
+        let add = batch.change(
+            "usage_daily",
+            concat!(
+                "INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens,
                  cached_input_tokens, nano_usd)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            add_up!(),
-        ));
+                add_up!(),
+            ),
+        );
         let add = add.bind((scope, day, model, column(used.runs), column(used.turns)));
         let add = add.bind((column(used.input_tokens).min(MOST), column(used.output_tokens).min(MOST)));
         add.bind((column(used.cached_input_tokens).min(MOST), column(used.cost.nano_usd).min(MOST)));

@@ -85,7 +85,7 @@ impl SqlStore {
         forget_pieces(&mut batch, run);
         insert_rows(&mut batch, &seat, run, commit, rows, now);
         if let Some(new) = Charge::of(commit, charged) {
-            batch.say("UPDATE runs SET charged = $2 WHERE id = $1").bind((run.to_string(), new.upto));
+            batch.change("runs", "UPDATE runs SET charged = $2 WHERE id = $1").bind((run.to_string(), new.upto));
             charge(&mut batch, &seat.conversation.scope, new);
         }
         batch.commit(transaction).await?;

@@ -65,6 +65,11 @@ impl SqlStore {
             give_back(&mut batch, run);
         }
         insert_rows(&mut batch, &seat, run, commit, rows, now);
+        let new = Charge::of(commit, charged);
+        let charged_upto = new.as_ref().map(|new| new.upto);
+        if let Some(new) = new {
+            charge(&mut batch, &seat.conversation.scope, new);
+        }
         give_back_joined(&mut batch, &seat.conversation.scope, run);
         if commit.has_plans {
             end_with_run(&mut batch, &seat.conversation.scope, run, (end.state, end.paused), now);
@@ -73,11 +78,7 @@ impl SqlStore {
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.conversation, end.approvals)?;
         keep_state(&mut batch, &seat.conversation.scope, &seat.conversation.id, end.state_left, now)?;
-        let new = Charge::of(commit, charged);
-        note_seen(&mut batch, run, new.as_ref().map(|new| new.upto));
-        if let Some(new) = new {
-            charge(&mut batch, &seat.conversation.scope, new);
-        }
+        note_seen(&mut batch, run, charged_upto);
         batch.commit(transaction).await?;
         Ok(())
     }
