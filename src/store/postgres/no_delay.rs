@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrLike, SockaddrStorage, getpeername, sendmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, getpeername, sendmsg};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
 
 /// Sets the option on every socket of this process whose other end has this port. Blocks for a microsecond or two for each open
@@ -20,19 +20,20 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg,
 /// # Errors
 /// When the system does not list the descriptors, or does not let a socket be shared or set.
 pub(super) fn send_at_once(port: u16) -> io::Result<()> {
+    let mut done = Ok(());
     for entry in fs::read_dir("/proc/self/fd")? {
         let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         if peer_port(number) == Some(port) {
-            sockopt::set_tcp_nodelay(shared(number)?, true)?;
+            // The others are set also where one was closed meanwhile.
+            done = done.and(shared(number).and_then(|socket| Ok(sockopt::set_tcp_nodelay(socket, true)?)));
         }
     }
-    Ok(())
+    done
 }
 
 /// The port of the other end, for a connected TCP socket.
 fn peer_port(number: RawFd) -> Option<u16> {
     let peer: SockaddrStorage = getpeername(number).ok()?;
-    peer.family()?;
     peer.as_sockaddr_in().map(|peer| peer.port()).or_else(|| peer.as_sockaddr_in6().map(|peer| peer.port()))
 }
 
