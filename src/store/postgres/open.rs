@@ -27,8 +27,9 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 const RETURN_WAIT: Duration = Duration::from_secs(5);
 
 /// A connection that was in use so lately is not asked whether it still works before it is used again: it was asked when it
-/// came back, and one question more would be a trip for each statement of a busy process.
-const TRUSTED_FOR: Duration = Duration::from_secs(1);
+/// came back, and one question more would be a trip for each statement of a busy process. No server goes away and comes back
+/// in this time, so behind a restart every connection is asked.
+const TRUSTED_FOR: Duration = Duration::from_millis(100);
 
 /// The settings of every session: no statement takes longer than ten seconds, and a transaction whose process has
 /// stopped does not hold its rows for ever.
