@@ -121,9 +121,11 @@ async function reload(page, act) {
   // In the page itself: the answer goes on meanwhile.
   const isAway = page.waitForEvent('framenavigated');
   await page.waitForFunction(() => {
+    // It is asked again in the page that was loaded again, where nobody heard that it had been done.
+    if (sessionStorage.getItem('walk')) return true;
     const answer = [...document.querySelectorAll('sb-answer')].at(-1);
     const shown = [...answer?.querySelectorAll('.prose') ?? []].at(-1)?.innerText ?? '';
-    if (!shown.includes('runs when') || sessionStorage.getItem('walk')) return false;
+    if (!shown.includes('runs when')) return false;
     sessionStorage.setItem('walk', JSON.stringify({ state: answer.dataset.state, shown }));
     location.reload();
     return true;
