@@ -15,6 +15,9 @@ const FLOOR: usize = 8 << 20;
 /// A reservation grows by so much at a time.
 const STEP: usize = 256 << 10;
 
+/// See [`block`].
+const SLICE: usize = 64 << 10;
+
 /// The bytes of a value where it stands: in a list, or as a field of an object.
 pub(super) const VALUE: usize = size_of::<Value>();
 
@@ -106,9 +109,15 @@ fn inside(value: &Value) -> usize {
     }
 }
 
-/// The memory that the allocator takes for so many bytes.
+/// The memory that the allocator takes for so many bytes: it has four sizes between two powers of two, and gives what is large
+/// in slices of 64 KiB.
 pub(super) const fn block(bytes: usize) -> usize {
-    bytes.next_multiple_of(16) + bytes / 16
+    let step = bytes.next_power_of_two() / 8;
+    match step {
+        ..16 => bytes.next_multiple_of(16),
+        16..SLICE => bytes.next_multiple_of(step),
+        _ => bytes.next_multiple_of(SLICE),
+    }
 }
 
 /// The memory of an object's fields, without their names and the insides of their values: a list of them, and a table

@@ -15,6 +15,9 @@ use crate::dialect::directive::DirectiveBody;
 use crate::dialect::operation::OperationBody;
 use crate::dialect::state::StateBody;
 
+/// Bytes of a payload's frame besides its data, roughly.
+const PAYLOAD_FRAME_BYTES: usize = 1024;
+
 /// The event that carries artifacts of a kind; these clients know no others.
 fn artifact_event(kind: &str) -> Option<&'static str> {
     match kind {
@@ -105,7 +108,7 @@ impl Encoder for AgentChatEncoder {
             | AgentEvent::Observed(_) => {}
             AgentEvent::Payload(payload) => {
                 // At once: while a buffer doubles it holds what it has twice.
-                out.reserve(payload.data.as_str().len());
+                out.reserve(payload.data.as_str().len() + PAYLOAD_FRAME_BYTES);
                 self.framing.write(out, id, "payload", &PayloadBody::from_payload(payload));
             }
             AgentEvent::Suggested(suggestions) => {

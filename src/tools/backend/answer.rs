@@ -6,11 +6,14 @@ use bytes::BytesMut;
 use futures::StreamExt;
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::error::BackendError;
 use super::request::Request;
 use super::secrets::Secrets;
-use crate::bounded::json::JsonError;
+use crate::bounded::intake::LARGE;
+use crate::bounded::json::{self, JsonError, JsonText, NodeBudget, Wanted};
 use crate::bounded::memory::Reservation;
 
 /// How much of a backend's own error text the model gets to read, in bytes.
@@ -18,6 +21,37 @@ const ERROR_TEXT_BYTES: usize = 2048;
 
 /// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
 pub(super) const MAX_ECHO_BYTES: usize = 8 * 1024;
+
+/// The parts of an answer that its reader takes.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// Its values.
+    pub values: Wanted,
+    /// Whether its text as well.
+    pub text: bool,
+}
+
+/// What is read of an answer.
+#[derive(Debug)]
+pub struct Read {
+    /// The values that are wanted.
+    pub value: Value,
+    /// All of it as it is passed on, where that is wanted and it did not come in frames.
+    pub text: Option<JsonText>,
+}
+
+impl Read {
+    /// The `parts` of an answer's text, read in memory of `budget`.
+    ///
+    /// # Errors
+    /// See [`JsonError`].
+    pub fn new(text: &str, parts: &Parts, budget: &mut NodeBudget) -> Result<Self, JsonError> {
+        let value = json::read(text, &parts.values, budget)?;
+        let text = parts.text.then(|| json::compact(text, budget)).transpose()?;
+        let raw = text.map(RawValue::from_string).transpose()?;
+        Ok(Self { value, text: raw.map(JsonText::from) })
+    }
+}
 
 /// `response`, unless its status says that it is no good answer.
 pub(super) async fn good(
@@ -61,26 +95,32 @@ pub(super) fn broken(error: reqwest::Error) -> BackendError {
     }
 }
 
-/// The body's first `max` bytes, and whether that is all of it. They are reserved as they come.
+/// The body's first `max` bytes, and whether that is all of it. They are reserved as they come, or at once where their number
+/// is known.
 pub(super) async fn read_at_most(
     response: Response,
     max: usize,
     mut held: Option<&mut Reservation>,
 ) -> Result<(BytesMut, bool), BackendError> {
     let mut reserve = |bytes| held.as_mut().map_or(Ok(()), |held| held.grow(bytes));
-    let length = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
-    reserve(length).map_err(JsonError::from)?;
-    let mut body = BytesMut::with_capacity(length);
+    let mut reserved = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
+    reserve(reserved).map_err(JsonError::from)?;
+    let mut body = BytesMut::with_capacity(reserved);
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(broken)?;
-        if body.len() + chunk.len() > max {
+        let length = body.len() + chunk.len();
+        if length > max {
             body.extend_from_slice(&chunk[..max - body.len()]);
             return Ok((body, false));
         }
-        // The buffer doubles when it grows.
-        if body.len() + chunk.len() > body.capacity() {
-            reserve(body.capacity().max(chunk.len())).map_err(JsonError::from)?;
+        if length > reserved {
+            reserve(length - reserved).map_err(JsonError::from)?;
+            reserved = length;
+        }
+        if length > body.capacity() && length > LARGE {
+            // For all that may come: what is not written takes no memory, and a buffer that doubles is there twice meanwhile.
+            body.reserve(max - body.len());
         }
         body.extend_from_slice(&chunk);
     }

@@ -27,6 +27,7 @@ use serde_json::Value;
 
 pub use self::access::Access;
 use self::access::Presented;
+pub use self::answer::{Parts, Read};
 use self::answer::{broken, good, has_type, read_at_most};
 pub use self::config::{Credentials, NamedBackend, ServiceConfig, ServiceMode};
 pub use self::error::{BackendError, NoToken};
@@ -205,10 +206,11 @@ impl Backend {
     pub async fn rest<T: Send + 'static>(
         &self,
         Answered { response, secrets }: Answered,
-        wanted: Wanted,
-        made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
+        parts: Parts,
+        made: impl FnOnce(Read, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        self.whole(secrets, response, wanted, made).await
+        let read = move |text: &str, budget: &mut NodeBudget| Ok(Read::new(text, &parts, budget)?);
+        self.taken(secrets, response, read, made).await
     }
 
     /// The same answer as the bytes of a picture, of at most `max_bytes`.
@@ -235,14 +237,14 @@ impl Backend {
         caller: &Caller,
         request: Request<'_>,
         (framing, progress): (Framing, Reporter<'_>),
-        wanted: Wanted,
-        made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
+        parts: Parts,
+        made: impl FnOnce(Read, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
         let (response, secrets) = self.send(caller, &request, framing.accept()).await?;
         if has_type(&response, "application/json") {
-            return self.whole(secrets, response, wanted, made).await;
+            return self.rest(Answered { response, secrets }, parts, made).await;
         }
-        let made = |(answer, bytes)| made(answer, &mut NodeBudget::for_bytes(bytes, None));
+        let made = |(value, bytes)| made(Read { value, text: None }, &mut NodeBudget::for_bytes(bytes, None));
         let mut splitter = Splitter::new(framing);
         let (mut read, mut frames) = (0, Vec::new());
         let mut chunks = response.bytes_stream();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::moves::Moves;
 use super::projection::Projection;
@@ -11,7 +11,7 @@ use crate::bounded::json::{JsonText, NodeBudget, Wanted};
 use crate::chat::payload::NewPayload;
 use crate::chat::template::{Template, Values};
 use crate::chat::tool::{Effect, ToolOutput};
-use crate::tools::backend::BackendError;
+use crate::tools::backend::{BackendError, Parts, Read};
 
 /// What a file says about a tool's result.
 #[derive(Debug, Clone, Default)]
@@ -36,13 +36,20 @@ pub struct Keep {
 }
 
 impl Reading {
-    /// What of an answer it looks at.
-    pub fn wanted(&self) -> Wanted {
+    /// The parts of an answer that it takes. A payload that is all of it is its text.
+    pub fn parts(&self) -> Parts {
         let in_text = self.text.iter().flat_map(Template::names);
         let takes_answer = in_text.chain(self.moves.iter().flat_map(Moves::names)).any(|name| name == "result");
-        let kept = self.payload.as_ref().map_or_else(Wanted::nothing, |kept| kept.projection.wanted(Wanted::All));
         let whole = if takes_answer { Wanted::All } else { Wanted::nothing() };
-        self.projection.wanted(Wanted::All).and(kept).and(whole)
+        let text = self.payload.as_ref().is_some_and(|kept| kept.projection.is_all());
+        // Where its text is kept, whoever takes all of it needs no values.
+        let of = |projection: &Projection, as_text: bool| match as_text && projection.is_all() {
+            true => Wanted::nothing(),
+            false => projection.wanted(Wanted::All),
+        };
+        let read = of(&self.projection, text && self.text.is_none());
+        let kept = self.payload.as_ref().map_or_else(Wanted::nothing, |kept| of(&kept.projection, text));
+        Parts { values: read.and(kept).and(whole), text }
     }
 
     /// Whether the model reads the answer as it is, and nothing else is made of it.
@@ -50,14 +57,14 @@ impl Reading {
         self.text.is_none() && self.payload.is_none() && self.moves.is_none() && self.projection.is_all()
     }
 
-    /// The output of a call with this effect whose answer is `answer`, made in `budget`; `values` are those of its
+    /// The output of a call with this effect, of what is read of its answer, made in `budget`; `values` are those of its
     /// request's templates.
     ///
     /// # Errors
     /// When the answer has not the shape that the file expects, or is too large for it.
     pub fn output(
         &self,
-        mut answer: Value,
+        Read { value: mut answer, text: whole }: Read,
         effect: Effect,
         values: Values<'_>,
         budget: &mut NodeBudget,
@@ -79,7 +86,9 @@ impl Reading {
                 text.render(&values).map_err(|error| BackendError::Shape(error.to_string()))?
             }
             None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
-            None if self.projection.is_all() => answer.to_string(),
+            None if self.projection.is_all() => {
+                whole.as_ref().map_or_else(|| answer.to_string(), |whole| whole.as_str().to_owned())
+            }
             None if self.payload.is_none() => {
                 self.projection.apply(Cow::Owned(mem::take(&mut answer)), budget)?.to_string()
             }
@@ -89,8 +98,11 @@ impl Reading {
         let payload = match &self.payload {
             None => None,
             Some(Keep { kind, projection }) => {
-                let data = projection.apply(Cow::Owned(answer), budget)?;
-                (!data.is_null()).then(|| NewPayload { kind: kind.clone(), data: JsonText::of(&data) })
+                let data = match whole {
+                    Some(whole) if projection.is_all() => whole,
+                    Some(_) | None => JsonText::of(&projection.apply(Cow::Owned(answer), budget)?),
+                };
+                (data != JsonText::null()).then(|| NewPayload { kind: kind.clone(), data })
             }
         };
         Ok(ToolOutput { payload, moves, ..ToolOutput::ok(content) })
@@ -99,6 +111,8 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn reading(projection: &str, text: Option<&str>, payload: Option<&str>) -> Reading {
@@ -114,9 +128,11 @@ mod tests {
     #[test]
     fn the_model_reads_one_thing_and_the_client_gets_another() {
         let answer = json!({"total": 2, "items": [{"id": 1}, {"id": 2}]});
+        let budget = || NodeBudget::for_bytes(0, None);
         let kept = |data: Value| Some(NewPayload { kind: "articles".to_owned(), data: JsonText::of(&data) });
         let rows = [
             (reading("@", None, None), answer.to_string(), None, "all of it"),
+            (reading("@", None, Some("@")), answer.to_string(), kept(answer.clone()), "all of it, twice"),
             (reading("items[].id", None, Some("@")), "[1,2]".to_owned(), kept(answer.clone()), "a part and all of it"),
             (
                 reading("items[0]", Some("{{ args.q }}: {{ result.total }}, {{ projected.id }}"), Some("items")),
@@ -127,14 +143,21 @@ mod tests {
             (reading("nothing", None, Some("nothing")), "null".to_owned(), None, "nothing is no payload"),
         ];
         for (reading, content, payload, reason) in rows {
-            let mut values = Values::default();
-            values.insert("args", json!({"q": "x"}));
-            let output =
-                reading.output(answer.clone(), Effect::Read, values, &mut NodeBudget::for_bytes(0, None)).unwrap();
-            assert_eq!(output, ToolOutput { payload, ..ToolOutput::ok(content) }, "{reason}");
+            for is_framed in [false, true] {
+                let mut values = Values::default();
+                values.insert("args", json!({"q": "x"}));
+                let read = match is_framed {
+                    false => Read::new(&answer.to_string(), &reading.parts(), &mut budget()).unwrap(),
+                    true => Read { value: answer.clone(), text: None },
+                };
+                let output = reading.output(read, Effect::Read, values, &mut budget()).unwrap();
+                let expected = ToolOutput { payload: payload.clone(), ..ToolOutput::ok(content.clone()) };
+                assert_eq!(output, expected, "{reason}, framed: {is_framed}");
+            }
         }
-        let budget = &mut NodeBudget::for_bytes(0, None);
-        let done = reading("@", None, None).output(Value::Null, Effect::Write, Values::default(), budget).unwrap();
-        assert_eq!(done, ToolOutput::ok("{\"done\":true}"), "a write that says nothing is done");
+        let nothing = reading("@", None, Some("@"));
+        let read = Read::new("null", &nothing.parts(), &mut budget()).unwrap();
+        let done = nothing.output(read, Effect::Write, Values::default(), &mut budget()).unwrap();
+        assert_eq!(done, ToolOutput::ok("{\"done\":true}"), "a write that says nothing is done, and keeps nothing");
     }
 }

@@ -14,7 +14,7 @@ use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::caller::Owner;
 use crate::chat::tool::{Effect, ToolOutput};
-use crate::tools::backend::{Backend, BackendError, Request};
+use crate::tools::backend::{Backend, BackendError, Parts, Read, Request};
 use crate::tools::rest::data::Loaders;
 use crate::tools::{Tool, ToolError, idempotency, made};
 
@@ -62,16 +62,15 @@ impl Tool for RestTool {
         let sent = filled.request(request, key.as_deref());
         let (declared, effect) = (self.declared.clone(), request.effect);
         let made =
-            move |answer: Value, budget: &mut NodeBudget| match declared.reading.output(answer, effect, values, budget)
-            {
+            move |read: Read, budget: &mut NodeBudget| match declared.reading.output(read, effect, values, budget) {
                 // The status was good, so it is done; only the answer is not of use.
                 Err(error) if effect == Effect::Write => Ok(done(&error)),
                 output => output,
             };
-        let wanted = self.declared.reading.wanted();
+        let parts = self.declared.reading.parts();
         let output = match request.progress {
-            Some(framing) => self.backend.follow(cx.caller, sent, (framing, cx.progress), wanted, made).await,
-            None => self.whole((sent, effect), wanted, made, cx).await,
+            Some(framing) => self.backend.follow(cx.caller, sent, (framing, cx.progress), parts, made).await,
+            None => self.whole((sent, effect), parts, made, cx).await,
         };
         drop(stale);
         match effect {
@@ -133,8 +132,8 @@ impl RestTool {
     async fn whole(
         &self,
         (sent, effect): (Request<'_>, Effect),
-        wanted: Wanted,
-        made: impl FnOnce(Value, &mut NodeBudget) -> Result<ToolOutput, BackendError> + Send + 'static,
+        parts: Parts,
+        made: impl FnOnce(Read, &mut NodeBudget) -> Result<ToolOutput, BackendError> + Send + 'static,
         cx: &ToolContext<'_>,
     ) -> Result<ToolOutput, BackendError> {
         let answered = self.backend.ask(cx.caller, sent).await?;
@@ -143,7 +142,7 @@ impl RestTool {
                 Ok(made::picture(self.backend.picture(answered, made::FILE_BYTES).await?, cx).await)
             }
             Effect::Read if self.declared.reading.is_plain() => self.backend.text(answered).await.map(ToolOutput::ok),
-            Effect::Read | Effect::Write => self.backend.rest(answered, wanted, made).await,
+            Effect::Read | Effect::Write => self.backend.rest(answered, parts, made).await,
         }
     }
 }

@@ -10,7 +10,7 @@ use switchboard::bounded::json::Wanted;
 use switchboard::bounded::memory::Memory;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::tool::Progress;
-use switchboard::tools::backend::{Access, Backend, Framing, Request as BackendRequest};
+use switchboard::tools::backend::{Access, Backend, Framing, Parts, Request as BackendRequest};
 use tokio::sync::Notify;
 
 use super::{Setup, unknown};
@@ -72,7 +72,8 @@ async fn progress_is_told_while_the_answer_is_still_coming() {
     };
     let request = BackendRequest::get(["v1", "work"]);
     let how = (Framing::Ndjson, Reporter::to(&report));
-    let result = backend.follow(&caller, request, how, Wanted::All, |result, _| Ok(result)).await.unwrap();
+    let parts = Parts { values: Wanted::All, text: true };
+    let result = backend.follow(&caller, request, how, parts, |read, _| Ok(read.value)).await.unwrap();
     assert_eq!(result, json!({"said": "[redacted]"}), "a repeated token goes nowhere");
     let expected = [told("search", Some(0.5), None), told("read [redacted]", None, Some(json!({"n": 1})))];
     assert_eq!(*seen.lock().unwrap(), expected, "nothing counts behind the result");
