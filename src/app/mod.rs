@@ -265,6 +265,7 @@ impl App {
                 payloads: config.limits.payloads,
                 plans: config.plans.limits(),
             },
+            intake: intake.clone(),
         });
         let packages = http::Packages {
             install: config.chat_message.install.clone(),

@@ -34,11 +34,11 @@ pub const NAMES: [&str; 16] = [
     FENCE,
 ];
 
-/// A profile's prompt.
+/// A profile's prompt. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     stable: Arc<str>,
-    blocks: Vec<Template>,
+    blocks: Arc<[Template]>,
 }
 
 impl Prompt {
@@ -57,12 +57,12 @@ impl Prompt {
 
     /// A prompt of one text, which takes no values.
     pub fn of_text(text: &str) -> Self {
-        Self { stable: Arc::from(text), blocks: Vec::new() }
+        Self { stable: Arc::from(text), blocks: Arc::default() }
     }
 
     /// A prompt that says nothing.
     pub fn empty() -> Self {
-        Self { stable: Arc::from(""), blocks: Vec::new() }
+        Self { stable: Arc::from(""), blocks: Arc::default() }
     }
 
     /// Whether some block takes values of that name.
@@ -73,7 +73,7 @@ impl Prompt {
     /// The prompt over `values`. A block that cannot be rendered is left out, which is logged.
     pub fn render(&self, values: &Values<'_>) -> SystemPrompt {
         let mut context = String::new();
-        for block in &self.blocks {
+        for block in &*self.blocks {
             match block.render(values) {
                 Ok(text) => join(&mut context, &text),
                 Err(error) => tracing::error!(%error, "a block of the prompt was left out"),

@@ -29,6 +29,7 @@ use crate::agent::prompt::fence::Fences;
 use crate::agent::spend::budget::Budgets;
 use crate::agent::spend::limits::RunLimits;
 use crate::agent::spend::prices::Prices;
+use crate::bounded::intake::Intake;
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
@@ -83,6 +84,8 @@ pub struct Agent {
     pub budgets: Budgets,
     /// The bounds.
     pub limits: RunLimits,
+    /// Takes in what is large.
+    pub intake: Intake,
 }
 
 /// The models of the jobs within a run and beside it.

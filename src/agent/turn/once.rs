@@ -43,7 +43,8 @@ impl Agent {
             return Err(OnceError::NotLoaded(NotLoaded::NotThere));
         }
         values.insert("data", data);
-        let call = OneCall::of(model, profile.prompt.render(&values), request);
+        let prompt = self.rendered(&profile.prompt, values, cx).await;
+        let call = OneCall::of(model, prompt, request);
         Ok(self.answer(&cx.caller.owner, call, pending()).await?.unwrap_or_default())
     }
 }

@@ -9,7 +9,7 @@ use crate::agent::offer::profile::Profile;
 use crate::agent::ports::data::{Loaded, NotLoaded};
 use crate::agent::ports::llm::SystemPrompt;
 use crate::agent::ports::tools::ToolContext;
-use crate::agent::prompt::client;
+use crate::agent::prompt::{Prompt, client};
 use crate::chat::causes::Causes;
 use crate::chat::failure::FailureCode;
 use crate::chat::payload::PayloadHead;
@@ -39,6 +39,18 @@ impl Agent {
         set("conversation_id", cx.conversation_id());
         set("now", json!(timestamp(self.clock.now_ms())));
         values
+    }
+
+    /// The prompt over `values`, off the threads that serve others where the screen state is large: it is read into values, and
+    /// written again where a prompt shows it.
+    pub(super) async fn rendered(
+        &self,
+        prompt: &Prompt,
+        values: Values<'static>,
+        cx: &ToolContext<'_>,
+    ) -> SystemPrompt {
+        let (prompt, bytes) = (prompt.clone(), cx.context.map_or(0, |context| context.as_str().len()));
+        self.intake.work(bytes, move || prompt.render(&values)).await
     }
 
     /// The data slots of `profile`, loaded at once.
@@ -115,7 +127,8 @@ impl Turns<'_> {
         }
         let client = self.terms.instructions.filter(|_| self.profile.takes_instructions);
         let client = client.map(|text| client::fenced(text, &self.agent.fences.mark_of_user(&self.cx.caller.owner)));
-        Ok(SystemPrompt { client: client.unwrap_or_default(), ..prompt.render(&values) })
+        let rendered = self.agent.rendered(prompt, values, &self.cx).await;
+        Ok(SystemPrompt { client: client.unwrap_or_default(), ..rendered })
     }
 
     async fn waiting_plans(&self) -> Value {

@@ -23,6 +23,8 @@ use switchboard::agent::spend::budget::{Budget, Budgets};
 use switchboard::agent::spend::limits::{PlanLimits, RunLimits};
 use switchboard::agent::spend::prices::Prices;
 use switchboard::agent::turn::context::{Agent, Helpers};
+use switchboard::bounded::intake::Intake;
+use switchboard::bounded::memory::Memory;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::event::AgentEvent;
 use switchboard::chat::ids::ConversationId;
@@ -191,6 +193,7 @@ impl Desk {
             profiles: Arc::new(loaded.profiles),
             prices: Prices::default(),
             budgets: Budgets::new(Budget::default(), store.clone(), Arc::new(SystemClock)),
+            intake: Intake::new(Memory::new(0)),
             limits,
         });
         let settings = Settings {

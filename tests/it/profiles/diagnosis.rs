@@ -34,6 +34,8 @@ use switchboard::agent::turn::context::{Agent, Helpers};
 use switchboard::agent::turn::recall::Recall;
 use switchboard::agent::turn::run::Run;
 use switchboard::agent::turn::stop::Stop;
+use switchboard::bounded::intake::Intake;
+use switchboard::bounded::memory::Memory;
 use switchboard::chat::approval::Decision;
 use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::day::Days;
@@ -300,6 +302,7 @@ async fn told(
         profiles: Arc::default(),
         prices: Prices::default(),
         budgets: Budgets::new(Budget::default(), Arc::new(Nothing), Arc::new(Nothing)),
+        intake: Intake::new(Memory::new(0)),
         limits,
     };
     let origin = Arc::new(ModelOrigin { provider: "fake".to_owned(), model: "one".to_owned() });
