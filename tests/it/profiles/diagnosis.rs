@@ -55,7 +55,7 @@ use switchboard::tools::BuiltIn;
 
 use super::FILES;
 
-/// A token that must not be seen anywhere.
+/// A token that nobody may see.
 const TOKEN: &str = "secret-token";
 
 /// Plays turns, one after the other; an empty one is a failure.
@@ -227,7 +227,7 @@ impl EventSink for Seen {
     }
 }
 
-fn says(text: &str) -> Vec<StreamEvent> {
+pub(super) fn says(text: &str) -> Vec<StreamEvent> {
     let usage = Some(Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() });
     vec![StreamEvent::Text(text.to_owned()), StreamEvent::Finished { reason: FinishReason::Stop, usage }]
 }
@@ -247,12 +247,21 @@ async fn events(screen: &str, roles: &[&str], turns: impl IntoIterator<Item = Ve
     told(true, screen, roles, turns, |_| {}).await
 }
 
-/// The same; `details` says whether their reader is shown what tools are called with, and `change` has a say in what
-/// the run begins with.
+/// The same; `details` says whether their reader is shown what tools are called with. `change` changes the run's beginning.
 async fn told(
     details: bool,
     screen: &str,
     roles: &[&str],
+    turns: impl IntoIterator<Item = Vec<StreamEvent>>,
+    change: impl FnOnce(&mut RunStart),
+) -> Vec<AgentEvent> {
+    told_beside((Intake::new(Memory::new(0)), details), (screen, roles), turns, change).await
+}
+
+/// The same in a process that takes in what is large by this intake.
+pub(super) async fn told_beside(
+    (intake, details): (Intake, bool),
+    (screen, roles): (&str, &[&str]),
     turns: impl IntoIterator<Item = Vec<StreamEvent>>,
     change: impl FnOnce(&mut RunStart),
 ) -> Vec<AgentEvent> {
@@ -302,7 +311,7 @@ async fn told(
         profiles: Arc::default(),
         prices: Prices::default(),
         budgets: Budgets::new(Budget::default(), Arc::new(Nothing), Arc::new(Nothing)),
-        intake: Intake::new(Memory::new(0)),
+        intake,
         limits,
     };
     let origin = Arc::new(ModelOrigin { provider: "fake".to_owned(), model: "one".to_owned() });

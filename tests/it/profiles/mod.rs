@@ -2,6 +2,7 @@
 //! run was carried out.
 
 mod diagnosis;
+mod large_screens;
 mod read_only;
 mod screens;
 mod texts;
