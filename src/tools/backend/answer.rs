@@ -22,6 +22,10 @@ const ERROR_TEXT_BYTES: usize = 2048;
 /// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
 pub(super) const MAX_ECHO_BYTES: usize = 8 * 1024;
 
+/// Room that a large answer gets when it has not said its length, as much as one may have by default. What is not written takes no
+/// memory, and a buffer that doubles is there twice while it is moved.
+const ROOM_BYTES: usize = 8 << 20;
+
 /// The parts of an answer that its reader takes.
 #[derive(Debug, Clone)]
 pub struct Parts {
@@ -41,12 +45,16 @@ pub struct Read {
 }
 
 impl Read {
-    /// The `parts` of an answer's text, read in memory of `budget`.
+    /// The `parts` of an answer's text, read in memory of `budget`. A text whose values would take too much is refused too.
     ///
     /// # Errors
     /// See [`JsonError`].
     pub fn new(text: &str, parts: &Parts, budget: &mut NodeBudget) -> Result<Self, JsonError> {
         let value = json::read(text, &parts.values, budget)?;
+        if parts.text {
+            // Others read what is kept.
+            json::fits(text, 1)?;
+        }
         let text = parts.text.then(|| json::compact(text, budget)).transpose()?;
         let raw = text.map(RawValue::from_string).transpose()?;
         Ok(Self { value, text: raw.map(JsonText::from) })
@@ -119,8 +127,7 @@ pub(super) async fn read_at_most(
             reserved = length;
         }
         if length > body.capacity() && length > LARGE {
-            // For all that may come: what is not written takes no memory, and a buffer that doubles is there twice meanwhile.
-            body.reserve(max - body.len());
+            body.reserve((max - body.len()).min(ROOM_BYTES.max(length)));
         }
         body.extend_from_slice(&chunk);
     }

@@ -114,6 +114,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::bounded::json::JsonError;
 
     fn reading(projection: &str, text: Option<&str>, payload: Option<&str>) -> Reading {
         let keep = |text: &str| Keep { kind: "articles".to_owned(), projection: Projection::parse(text).unwrap() };
@@ -155,6 +156,9 @@ mod tests {
                 assert_eq!(output, expected, "{reason}, framed: {is_framed}");
             }
         }
+        let too_many = format!("[{}0]", r#"{"":0},"#.repeat(100_000));
+        let refused = Read::new(&too_many, &reading("@", None, Some("@")).parts(), &mut budget()).unwrap_err();
+        assert!(matches!(refused, JsonError::TooMany(_)), "{refused}: nobody could read it again");
         let nothing = reading("@", None, Some("@"));
         let read = Read::new("null", &nothing.parts(), &mut budget()).unwrap();
         let done = nothing.output(read, Effect::Write, Values::default(), &mut budget()).unwrap();

@@ -188,6 +188,14 @@ async fn an_answer_takes_eight_times_its_bytes_at_most() {
 }
 
 #[tokio::test]
+async fn an_answer_that_may_have_any_length_is_read() {
+    let (model, backend) = (model().await, backend(ROWS[5].1, 1 << 20).await);
+    let measured = Measured::start_with(&model, &backend, &[], &[("LIMITS__BACKEND_ANSWER_BYTES", "0")]);
+    measured.warm_call("taken").await;
+    assert_eq!(grown_by_a_call(&measured, "taken").await.1, "read");
+}
+
+#[tokio::test]
 async fn what_a_payload_and_its_export_take_is_bounded() {
     // `events.run_bytes` has 8 MiB, for the answer's event and this one.
     let bytes = if is_long() { 4 << 20 } else { 2 << 20 };
