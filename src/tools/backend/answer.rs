@@ -22,7 +22,7 @@ const ERROR_TEXT_BYTES: usize = 2048;
 /// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
 pub(super) const MAX_ECHO_BYTES: usize = 8 * 1024;
 
-/// Room that a large answer gets when it has not said its length, as much as one may have by default. What is not written takes no
+/// Room that a large answer gets at once, also when it has not said its length: as much as one may have by default. What is not written takes no
 /// memory, and a buffer that doubles is there twice while it is moved.
 const ROOM_BYTES: usize = 8 << 20;
 
@@ -51,13 +51,15 @@ impl Read {
     /// See [`JsonError`].
     pub fn new(text: &str, parts: &Parts, budget: &mut NodeBudget) -> Result<Self, JsonError> {
         let value = json::read(text, &parts.values, budget)?;
-        if parts.text {
-            // Others read what is kept.
-            json::fits(text, 1)?;
-        }
-        let text = parts.text.then(|| json::compact(text, budget)).transpose()?;
-        let raw = text.map(RawValue::from_string).transpose()?;
-        Ok(Self { value, text: raw.map(JsonText::from) })
+        let text = match parts.text {
+            false => None,
+            true => {
+                // Others read what is kept.
+                json::fits(text, 1)?;
+                Some(RawValue::from_string(json::compact(text, budget)?)?.into())
+            }
+        };
+        Ok(Self { value, text })
     }
 }
 
@@ -113,7 +115,8 @@ pub(super) async fn read_at_most(
     let mut reserve = |bytes| held.as_mut().map_or(Ok(()), |held| held.grow(bytes));
     let mut reserved = response.content_length().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(max);
     reserve(reserved).map_err(JsonError::from)?;
-    let mut body = BytesMut::with_capacity(reserved);
+    // Where any length may come, one that is told may be of no answer at all.
+    let mut body = BytesMut::with_capacity(reserved.min(ROOM_BYTES));
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(broken)?;
