@@ -116,13 +116,17 @@ fn element(rest: &str) -> Option<(usize, usize)> {
 
 /// The value in `password=…`, `"password": "…"`, `password: …` and `Authorization: …`.
 fn named(text: &str, at: usize) -> Option<Piece> {
-    let length = run(&text[at..], |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    let name = &text[at..at + length];
+    let length = text.as_bytes()[at..].iter().take_while(|byte| is_of_word(**byte) || **byte == b'-').count();
     let mut sign = at + length;
+    // Nothing is announced by most words, which is plain by what follows them.
+    if !matches!(text.as_bytes().get(sign)?, b'=' | b':' | b' ' | b']' | b'"' | b'\'' | b'\\') {
+        return None;
+    }
+    let name = &text[at..sign];
     let quote = Quote::at(text, sign);
     sign += quote.map_or(0, Quote::len);
     sign += usize::from(text[sign..].starts_with(']'));
-    sign += run(&text[sign..], |c| c == ' ');
+    sign += text.as_bytes()[sign..].iter().take_while(|byte| **byte == b' ').count();
     let rest = &text[sign..];
     let is_equals = rest.starts_with(['=']) || rest.starts_with(":=");
     if !is_equals && !rest.starts_with(':') || ["==", "::", "=~", "://"].iter().any(|no| rest.starts_with(no)) {

@@ -30,6 +30,19 @@ const KEY_PREFIXES: [(&str, usize); 25] = [
     ("SG.", 10),
 ];
 
+/// Whether a key begins with this byte: most words begin with another one.
+const BEGINS_KEY: [bool; 256] = {
+    let mut begins = [false; 256];
+    let mut rest = KEY_PREFIXES.as_slice();
+    while let [(prefix, _), others @ ..] = rest {
+        if let [first, ..] = prefix.as_bytes() {
+            begins[*first as usize] = true;
+        }
+        rest = others;
+    }
+    begins
+};
+
 /// Letters that no word has in a row.
 const WORD: usize = 16;
 
@@ -96,9 +109,7 @@ pub(super) fn url(text: &str, at: usize) -> Option<(usize, usize)> {
 /// The credentials in `Bearer …` and `Basic …` at `at`. Words of a sentence that begins so look like words.
 pub(super) fn scheme(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
-    if !rest.starts_with(['b', 'B']) {
-        return None;
-    }
+    let [b'b' | b'B', ..] = rest.as_bytes() else { return None };
     let name = ["bearer", "basic"]
         .into_iter()
         .find(|name| rest.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name)))?;
@@ -119,9 +130,7 @@ pub(super) fn scheme(text: &str, at: usize) -> Option<(usize, usize)> {
 
 /// Three parts of base64 with dots between, the first a JSON object.
 pub(super) fn web_token(rest: &str) -> Option<(usize, usize)> {
-    if !rest.starts_with("eyJ") {
-        return None;
-    }
+    let [b'e', b'y', b'J', ..] = rest.as_bytes() else { return None };
     let part = |from: usize| run(&rest[from..], |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let header = part(0);
     let claims = header + 1;
@@ -137,9 +146,11 @@ pub(super) fn web_token(rest: &str) -> Option<(usize, usize)> {
 
 /// A key as well-known services give them. One of words is a name: `npm_config_registry`.
 pub(super) fn service_key(rest: &str) -> Option<(usize, usize)> {
-    // Most words are none already by their first letter.
-    let first = rest.bytes().next();
-    let begins = |prefix: &str| prefix.bytes().next() == first && rest.starts_with(prefix);
+    let first = rest.as_bytes().first()?;
+    if !BEGINS_KEY[usize::from(*first)] {
+        return None;
+    }
+    let begins = |prefix: &str| prefix.as_bytes().first() == Some(first) && rest.starts_with(prefix);
     let (prefix, least) = KEY_PREFIXES.iter().find(|(prefix, _)| begins(prefix))?;
     let has_dots = prefix.ends_with('.');
     let length = run(&rest[prefix.len()..], |c| {
