@@ -92,6 +92,13 @@ impl<'a> Values<'a> {
         self.put(name.into(), Source::Screen(state));
     }
 
+    /// Converts the value of that name now, if there is one.
+    pub fn convert(&self, name: &str) {
+        if let Some(given) = self.0.get(name) {
+            given.value();
+        }
+    }
+
     fn put(&mut self, name: Cow<'a, str>, source: Source<'a>) {
         self.0.insert(name, Arc::new(Given { source, ready: OnceLock::new() }));
     }
@@ -390,5 +397,8 @@ mod tests {
         assert_eq!(template.render(&copy), Ok("1".to_owned()));
         let is_ready = |name| values.0[name].ready.get().is_some();
         assert_eq!((is_ready("context"), is_ready("other")), (true, false));
+        values.convert("other");
+        values.convert("none");
+        assert!(is_ready("other"));
     }
 }

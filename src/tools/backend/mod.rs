@@ -137,6 +137,11 @@ impl Backend {
         Ok(Self { http: builder.build()?, base, access, max_answer_bytes, intake })
     }
 
+    /// What takes in its answers, and what else is large.
+    pub fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
     /// Whether its requests have the caller's own token, so that what it refuses is refused to them.
     pub fn is_sent_the_callers_token(&self) -> bool {
         self.access.is_of_caller()

@@ -1,5 +1,7 @@
 //! Answers without a call: what a file says a tool answers by itself, always or where something is true of the arguments.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::values::holds;
@@ -25,6 +27,18 @@ pub enum Content {
     Text(Template),
     /// JSON.
     Json(ValueTemplate),
+}
+
+impl Answer {
+    /// The names that its templates take values from.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let mut names = self.when.as_ref().map(ValueTemplate::names).unwrap_or_default();
+        match &self.content {
+            Content::Text(text) => names.extend(text.names()),
+            Content::Json(json) => names.extend(json.names()),
+        }
+        names
+    }
 }
 
 /// The first of `answers` that is given for `values`, if any is.

@@ -74,6 +74,11 @@ impl Arguments {
         Self { rules, ..self }
     }
 
+    /// The names that its templates take values from.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inject.iter().flat_map(|(_, template)| template.names())
+    }
+
     /// The arguments that count of those that the model gave.
     ///
     /// # Errors

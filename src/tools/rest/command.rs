@@ -16,7 +16,6 @@ use crate::agent::ports::directives::{CommandRule, Commands, Prepared};
 use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::caller::{Bearer, Caller};
 use crate::chat::directive::{Directive, DirectiveErrorCode, RunsAs};
-use crate::chat::screen::ScreenState;
 use crate::chat::signal::{SignalFact, SignalSource, Subject};
 use crate::chat::template::{Template, TemplateError, Values};
 use crate::tools::ToolError;
@@ -68,21 +67,12 @@ impl RestCommands {
 }
 
 impl Command {
-    /// The command for these completed arguments; `context` is the screen of whoever asks.
+    /// The command for these completed arguments; `values` are those of whoever asks.
     ///
     /// # Errors
     /// When a template cannot be filled.
-    pub fn prepared(
-        &self,
-        args: Map<String, Value>,
-        caller: &Caller,
-        context: Option<&ScreenState>,
-    ) -> Result<Prepared, TemplateError> {
-        let mut values = later_values(&args, caller);
-        match context {
-            Some(context) => values.screen("context", context.clone()),
-            None => values.insert("context", Value::Null),
-        }
+    pub fn prepared(&self, args: Map<String, Value>, mut values: Values<'_>) -> Result<Prepared, TemplateError> {
+        values.insert("args", Value::Object(args.clone()));
         let text = |template: &Template| template.render(&values).map(|text| text.trim().to_owned());
         let subject = subject(self.spec.subject.as_ref(), &values)?;
         let intent = self.spec.intent.as_ref().map(text).transpose()?.filter(|intent| !intent.is_empty());
@@ -180,7 +170,7 @@ impl Commands for RestCommands {
             Ok::<_, ToolError>(args)
         };
         let args = completed.await.map_err(|error| error.to_string())?;
-        command.prepared(args, caller, None).map_err(|error| error.to_string())
+        command.prepared(args, values).map_err(|error| error.to_string())
     }
 
     async fn send(&self, directive: &Directive, caller: Option<&Caller>) -> Attempt {

@@ -5,7 +5,7 @@
 //! what its user has in other replicas. **Invariant:** a loader reads.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,9 +59,18 @@ pub struct Loader {
     pub failure: Option<String>,
 }
 
+impl Loader {
+    /// The names that its templates take values from.
+    fn names(&self) -> BTreeSet<&str> {
+        let args = self.args.iter().map(|(_, template)| template);
+        let own = self.when.iter().chain(args).flat_map(ValueTemplate::names);
+        own.chain(self.request.names()).collect()
+    }
+}
+
 /// All loaders by name.
 pub struct Loaders {
-    by_name: HashMap<String, (Loader, Arc<Backend>)>,
+    by_name: HashMap<String, Ready>,
     kept: Cache<Key, Arc<Kept>>,
     /// How often each tag was made stale. The counts are part of the keys, so that the answer to a request sent before
     /// is not found after, however late it comes.
@@ -71,6 +80,14 @@ pub struct Loaders {
     /// Notes of changes that are being kept.
     notes: TaskTracker,
     clock: Arc<dyn Clock>,
+}
+
+/// A loader with what it works with.
+struct Ready {
+    loader: Loader,
+    backend: Arc<Backend>,
+    /// Whether some template takes the screen state.
+    takes_context: bool,
 }
 
 type Key = (Audience, String);
@@ -143,7 +160,8 @@ impl Loaders {
             .build();
         let by_name = loaders.into_iter().map(|loader| {
             let backend = backends.get(loader.request.backend.as_deref())?.clone();
-            Ok((loader.name.clone(), (loader, backend)))
+            let takes_context = values::take_context(loader.names().into_iter());
+            Ok((loader.name.clone(), Ready { loader, backend, takes_context }))
         });
         let by_name = by_name.collect::<Result<_, UnknownBackend>>()?;
         Ok(Self { by_name, kept, generations: Mutex::default(), changes, notes: TaskTracker::new(), clock })
@@ -189,10 +207,10 @@ impl Loaders {
     /// What a loader has at that place, and whether it was loaded just now; `None` where there is nothing to load.
     async fn try_load(
         &self,
-        (loader, backend): &(Loader, Arc<Backend>),
+        Ready { loader, backend, takes_context }: &Ready,
         cx: &ToolContext<'_>,
     ) -> Result<Option<(Arc<Kept>, bool)>, Failure> {
-        let mut values = values::context_values(cx);
+        let mut values = values::context_values(cx, *takes_context, backend.intake()).await;
         if let Some(when) = &loader.when
             && !values::holds(when, &values)?
         {
@@ -266,7 +284,7 @@ async fn note(changes: &dyn DataChanges, owner: &Owner, tags: &[String]) {
 impl DataLoader for Loaders {
     async fn load(&self, loader: &str, cx: &ToolContext<'_>) -> Loaded {
         let Some(found) = self.by_name.get(loader) else { return Loaded::Nothing };
-        let (loader, backend) = found;
+        let Ready { loader, backend, .. } = found;
         match self.try_load(found, cx).await {
             Ok(Some((kept, _))) => Loaded::Value(kept.value.clone()),
             Ok(None) => Loaded::Nothing,
@@ -279,7 +297,7 @@ impl DataLoader for Loaders {
     }
 
     async fn warm(&self, loader: &str, cx: &ToolContext<'_>) -> Warm {
-        let Some(found) = self.by_name.get(loader).filter(|(loader, _)| !loader.ttl.is_zero()) else {
+        let Some(found) = self.by_name.get(loader).filter(|found| !found.loader.ttl.is_zero()) else {
             return Warm::Nothing;
         };
         match self.try_load(found, cx).await {
@@ -288,7 +306,7 @@ impl DataLoader for Loaders {
             Ok(None) => Warm::Nothing,
             Err(failure) => {
                 // A backend's words may be a user's data.
-                let why = failure.why(found.1.is_sent_the_callers_token());
+                let why = failure.why(found.backend.is_sent_the_callers_token());
                 tracing::debug!(loader.name = loader, ?why, "data was not loaded ahead");
                 Warm::Failed(why)
             }

@@ -1,5 +1,6 @@
 //! What files declare of tools, beside their definitions for models.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -83,6 +84,22 @@ impl Declared {
             }
         }
         Ok(self.request.as_ref())
+    }
+
+    /// The names that the templates of its call, its answers and its directive take values from.
+    pub(super) fn names(&self) -> BTreeSet<&str> {
+        let Self { arguments, answers, request, instead, before, reading, directive, .. } = self;
+        let mut names: BTreeSet<&str> = arguments.names().chain(reading.names()).collect();
+        names.extend(answers.iter().flat_map(Answer::names));
+        names.extend(request.iter().flat_map(RestRequest::names));
+        for Conditional { when, request } in instead.iter().chain(before) {
+            names.extend(when.names().into_iter().chain(request.names()));
+        }
+        if let Some(DirectiveSpec { subject, intent, .. }) = directive {
+            let subject = subject.iter().map(|(_, template)| template);
+            names.extend(subject.chain(intent).flat_map(Template::names));
+        }
+        names
     }
 
     /// What is called, as it was written.

@@ -36,10 +36,15 @@ pub struct Keep {
 }
 
 impl Reading {
+    /// The names that its templates take values from.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let in_text = self.text.iter().flat_map(Template::names);
+        in_text.chain(self.moves.iter().flat_map(Moves::names))
+    }
+
     /// The parts of an answer that it takes. A payload that is all of it is its text.
     pub fn parts(&self) -> Parts {
-        let in_text = self.text.iter().flat_map(Template::names);
-        let takes_answer = in_text.chain(self.moves.iter().flat_map(Moves::names)).any(|name| name == "result");
+        let takes_answer = self.names().any(|name| name == "result");
         let whole = if takes_answer { Wanted::All } else { Wanted::nothing() };
         let text = self.payload.as_ref().is_some_and(|kept| kept.projection.is_all());
         // Where its text is kept, whoever takes all of it needs no values.

@@ -42,7 +42,7 @@ impl RestTools {
             let service = backends.service(declared.backend()).cloned();
             let (lists, loaders, declared) = (tools.lists.clone(), tools.loaders.clone(), Arc::new(declared));
             tools.titled.push((name.clone(), declared.clone(), backend.clone()));
-            let tool = RestTool { backend: backend.clone(), lists, loaders, declared: declared.clone() };
+            let tool = RestTool::new(backend.clone(), lists, loaders, declared.clone());
             match declared.directive.clone() {
                 None => tools.sent_by_runs.push((name.into(), Arc::new(tool))),
                 Some(spec) => {

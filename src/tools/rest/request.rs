@@ -1,5 +1,6 @@
 //! The call that a tool or a data loader makes, and that call with its placeholders filled.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -60,12 +61,23 @@ pub struct Filled {
 
 impl RestRequest {
     /// The arguments that its templates take by name.
-    pub fn arguments(&self) -> std::collections::BTreeSet<&str> {
+    pub fn arguments(&self) -> BTreeSet<&str> {
         let query = self.query.iter().flatten().flat_map(|(_, value)| value.fields("args"));
         let headers = self.headers.iter().flat_map(|(_, template)| template.fields("args"));
         let body = match &self.body {
             Body::Nothing | Body::Arguments => None,
             Body::Made(template) => Some(template.fields("args")),
+        };
+        query.chain(headers).chain(body.into_iter().flatten()).collect()
+    }
+
+    /// The names that its templates take values from.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let query = self.query.iter().flatten().flat_map(|(_, value)| value.names());
+        let headers = self.headers.iter().flat_map(|(_, template)| template.names());
+        let body = match &self.body {
+            Body::Nothing | Body::Arguments => None,
+            Body::Made(template) => Some(template.names()),
         };
         query.chain(headers).chain(body.into_iter().flatten()).collect()
     }

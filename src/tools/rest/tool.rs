@@ -13,6 +13,7 @@ use super::values::{self, BEFORE};
 use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json::{NodeBudget, Wanted};
 use crate::chat::caller::Owner;
+use crate::chat::template::Values;
 use crate::chat::tool::{Effect, ToolOutput};
 use crate::tools::backend::{Backend, BackendError, Parts, Read, Request};
 use crate::tools::rest::data::Loaders;
@@ -20,10 +21,12 @@ use crate::tools::{Tool, ToolError, idempotency, made};
 
 /// Makes a declared call.
 pub(super) struct RestTool {
-    pub(super) backend: Arc<Backend>,
-    pub(super) lists: Arc<Lists>,
-    pub(super) loaders: Arc<Loaders>,
-    pub(super) declared: Arc<Declared>,
+    backend: Arc<Backend>,
+    lists: Arc<Lists>,
+    loaders: Arc<Loaders>,
+    declared: Arc<Declared>,
+    /// Whether some template takes the screen state.
+    takes_context: bool,
 }
 
 #[async_trait]
@@ -34,7 +37,7 @@ impl Tool for RestTool {
             Some(args) => args.clone(),
             None => self.complete(args, cx).await?,
         };
-        let mut values = values::context_values(cx);
+        let mut values = self.values(cx).await;
         values.insert("args", Value::Object(args.clone()));
         if let Some(output) = answer::find(answers, &values)? {
             return Ok(output);
@@ -85,13 +88,14 @@ impl Tool for RestTool {
 
     async fn complete(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<Map<String, Value>, ToolError> {
         let Declared { arguments, lookups, .. } = &*self.declared;
-        let mut args = arguments.complete(arguments.checked(args)?, &values::context_values(cx))?;
+        let args = arguments.checked(args)?;
+        let mut values = self.values(cx).await;
+        let mut args = arguments.complete(args, &values)?;
         let origin = Origin { backend: &self.backend, name: self.declared.backend() };
         for lookup in lookups {
             self.lists.resolve(lookup, origin, &mut args, cx.caller).await?;
         }
         // What is refused needs no approval, and nothing is asked for its sake.
-        let mut values = values::context_values(cx);
         values.insert("args", Value::Object(args.clone()));
         answer::find(&self.declared.answers, &values)?;
         Ok(args)
@@ -128,6 +132,22 @@ impl Drop for Stale<'_> {
 }
 
 impl RestTool {
+    /// The tool that `declared` is.
+    pub(super) fn new(
+        backend: Arc<Backend>,
+        lists: Arc<Lists>,
+        loaders: Arc<Loaders>,
+        declared: Arc<Declared>,
+    ) -> Self {
+        let takes_context = values::take_context(declared.names().into_iter());
+        Self { backend, lists, loaders, declared, takes_context }
+    }
+
+    /// The values of its templates, but for the arguments.
+    pub(super) async fn values(&self, cx: &ToolContext<'_>) -> Values<'static> {
+        values::context_values(cx, self.takes_context, self.backend.intake()).await
+    }
+
     /// What comes of an answer that is no stream of frames: JSON as `made` makes it, or a picture.
     async fn whole(
         &self,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::ports::tools::ToolContext;
+use crate::bounded::intake::{Intake, LARGE};
 use crate::chat::place::Place;
 use crate::chat::template::{TemplateError, ValueTemplate, Values};
 
@@ -15,18 +16,32 @@ pub const BEFORE: &str = "before";
 /// The names that a text about an answer may use besides.
 pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
 
-/// The values of `cx`. The caller's token is not among them.
-pub fn context_values(cx: &ToolContext<'_>) -> Values<'static> {
+/// The name of the screen state.
+const CONTEXT: &str = "context";
+
+/// Whether templates that take values of these names take the screen state.
+pub fn take_context<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
+    names.any(|name| name == CONTEXT)
+}
+
+/// The values of `cx`, for templates that take the screen state, or do not; a large one is converted by `intake`. The caller's
+/// token is not among them.
+pub async fn context_values(cx: &ToolContext<'_>, takes_context: bool, intake: &Intake) -> Values<'static> {
     let mut values = Values::default();
     match cx.context {
-        Some(context) => values.screen("context", context.clone()),
-        None => values.insert("context", Value::Null),
+        Some(context) => values.screen(CONTEXT, context.clone()),
+        None => values.insert(CONTEXT, Value::Null),
     }
     values.insert("place", cx.place.map_or(Value::Null, Place::value));
     values.insert("user", json!(cx.caller.owner.user));
     values.insert("tenant", json!(cx.caller.owner.tenant_name()));
     values.insert("roles", json!(cx.caller.roles));
     values.insert("conversation_id", cx.conversation_id());
+    let size = cx.context.filter(|_| takes_context).map_or(0, |context| context.as_str().len());
+    if size > LARGE {
+        let converted = values.clone();
+        intake.work(size, move || converted.convert(CONTEXT)).await;
+    }
     values
 }
 

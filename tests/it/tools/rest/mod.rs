@@ -10,6 +10,7 @@ mod mistakes;
 mod pictures;
 mod progress;
 mod results;
+mod screens;
 
 use serde_json::{Value, json};
 
