@@ -31,12 +31,18 @@ use crate::support::postgres::{TestDatabase, TestPostgres};
 use crate::support::wait::eventually;
 
 mod server {
-    super::contract!(crate::store::postgres::new_database);
+    super::contract!(crate::store::postgres::migrated_database);
 }
 
 /// A new database of the shared server.
 pub async fn new_database() -> Option<TestDatabase> {
     Some(TestPostgres::shared()?.new_database().await)
+}
+
+/// The same, in which a first process has been.
+async fn migrated_database() -> Option<TestDatabase> {
+    let make_ready = async |database: &TestDatabase| database.open(ManualClock::new()).await.close().await;
+    Some(TestPostgres::shared()?.database_like("migrated", make_ready).await)
 }
 
 #[async_trait]

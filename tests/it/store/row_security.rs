@@ -42,24 +42,28 @@ pub struct Guarded {
 }
 
 pub async fn new_database() -> Option<Guarded> {
-    let database = TestPostgres::shared()?.new_database().await;
-    let role = format!(
-        "DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}'; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
-         END $$"
-    );
-    database.execute(&role).await;
-    let mut url = Url::parse(&database.url).unwrap();
-    let name = url.path().trim_start_matches('/').to_owned();
-    database.execute(&format!("ALTER DATABASE {name} OWNER TO {ROLE}; ALTER SCHEMA public OWNER TO {ROLE}")).await;
-    url.set_username(ROLE).unwrap();
-    url.set_password(Some(ROLE)).unwrap();
-    let guarded = Guarded { database, url: url.into() };
-    guarded.try_open(ManualClock::new()).await.close().await;
-    guarded.database.execute(ON).await;
-    Some(guarded)
+    let make_ready = async |database: &TestDatabase| {
+        let guarded = Guarded::of(TestDatabase::at(database.url.clone())).await;
+        guarded.try_open(ManualClock::new()).await.close().await;
+        guarded.database.execute(ON).await;
+    };
+    Some(Guarded::of(TestPostgres::shared()?.database_like("guarded", make_ready).await).await)
 }
 
 impl Guarded {
+    /// The database, which belongs to the role from here on.
+    async fn of(database: TestDatabase) -> Self {
+        let role = format!("CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}'");
+        let is_there = "duplicate_object OR unique_violation";
+        database.execute(&format!("DO $$ BEGIN {role}; EXCEPTION WHEN {is_there} THEN NULL; END $$")).await;
+        let name = database.name();
+        database.execute(&format!("ALTER DATABASE {name} OWNER TO {ROLE}; ALTER SCHEMA public OWNER TO {ROLE}")).await;
+        let mut url = Url::parse(&database.url).unwrap();
+        url.set_username(ROLE).unwrap();
+        url.set_password(Some(ROLE)).unwrap();
+        Self { database, url: url.into() }
+    }
+
     async fn try_open(&self, clock: Arc<ManualClock>) -> Arc<dyn Store> {
         let config = StoreConfig { url: self.url.clone(), row_security: RowSecurity::On, ..StoreConfig::default() };
         open(&config, clock, Arc::default()).await.unwrap()

@@ -5,6 +5,7 @@
 //! The server at `SWITCHBOARD_TEST_POSTGRES_URL` is used where any will do. Where there is none and none is installed
 //! the tests say so and pass, unless `SWITCHBOARD_REQUIRE_SERVICES` is 1.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -60,6 +61,8 @@ pub struct TestPostgres {
     url: Url,
     /// None for a server that is not ours.
     attendant: Option<Mutex<Attendant>>,
+    /// The databases that others are copies of, by what they are like.
+    templates: tokio::sync::Mutex<BTreeMap<&'static str, String>>,
 }
 
 struct Attendant {
@@ -81,7 +84,7 @@ impl TestPostgres {
     /// The server that all tests share; `None` when the tests go without one.
     pub fn shared() -> Option<&'static Self> {
         let found = SHARED.get_or_init(|| match std::env::var("SWITCHBOARD_TEST_POSTGRES_URL") {
-            Ok(url) => Ok(Self { url: Url::parse(&url).unwrap(), attendant: None }),
+            Ok(url) => Ok(Self { url: Url::parse(&url).unwrap(), attendant: None, templates: Default::default() }),
             Err(_) => Self::begin(),
         });
         found.as_ref().map_err(|reason| skip(reason)).ok()
@@ -106,13 +109,38 @@ impl TestPostgres {
         let dir = answer.strip_prefix("at ").ok_or(format!("no PostgreSQL could be started: {answer}"))?;
         // With the port, or a variable might name another.
         let url = Url::parse(&format!("postgres://postgres@localhost:5432/postgres?host={dir}")).unwrap();
-        Ok(Self { url, attendant: Some(Mutex::new(attendant)) })
+        Ok(Self { url, attendant: Some(Mutex::new(attendant)), templates: Default::default() })
     }
 
     /// A new, empty database.
     pub async fn new_database(&self) -> TestDatabase {
+        self.copy_of("template1").await
+    }
+
+    /// A new database that is as `make_ready` makes one. It does so once for all that are `like` it, which are copies: that is
+    /// sooner done than all migrations. On a server that is not ours, where nobody would remove it, each is made ready.
+    pub async fn database_like(&self, like: &'static str, make_ready: impl AsyncFnOnce(&TestDatabase)) -> TestDatabase {
+        if self.attendant.is_none() {
+            let database = self.new_database().await;
+            make_ready(&database).await;
+            return database;
+        }
+        let mut templates = self.templates.lock().await;
+        let template = match templates.get(like) {
+            Some(template) => template.clone(),
+            None => {
+                let database = self.new_database().await;
+                make_ready(&database).await;
+                templates.entry(like).or_insert(database.name()).clone()
+            }
+        };
+        drop(templates);
+        self.copy_of(&template).await
+    }
+
+    async fn copy_of(&self, template: &str) -> TestDatabase {
         let name = format!("switchboard_test_{}", Uuid::new_v4().simple());
-        execute(&self.url, format!("CREATE DATABASE {name}")).await;
+        execute(&self.url, format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
         let mut url = self.url.clone();
         url.set_path(&name);
         let remove_at = self.attendant.is_none().then(|| (self.url.clone(), name));
@@ -162,6 +190,11 @@ impl TestDatabase {
     /// A database at this URL, which somebody else removes.
     pub fn at(url: String) -> Self {
         Self { url, remove_at: None }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        Url::parse(&self.url).unwrap().path().trim_start_matches('/').to_owned()
     }
 
     /// A connection beside the product's.
