@@ -22,8 +22,8 @@ const ERROR_TEXT_BYTES: usize = 2048;
 /// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
 pub(super) const MAX_ECHO_BYTES: usize = 8 * 1024;
 
-/// Room that a large answer gets at once, also when it has not said its length: as much as one may have by default. What is not written takes no
-/// memory, and a buffer that doubles is there twice while it is moved.
+/// Room that a large answer gets at once, also when it has not said its length: as much as one may have by default. What is
+/// not written takes no memory, and a buffer that doubles is there twice while it is moved.
 const ROOM_BYTES: usize = 8 << 20;
 
 /// The parts of an answer that its reader takes.

@@ -160,7 +160,7 @@ impl Loaders {
             .build();
         let by_name = loaders.into_iter().map(|loader| {
             let backend = backends.get(loader.request.backend.as_deref())?.clone();
-            let takes_context = values::take_context(loader.names().into_iter());
+            let takes_context = values::take_context(&loader.names());
             Ok((loader.name.clone(), Ready { loader, backend, takes_context }))
         });
         let by_name = by_name.collect::<Result<_, UnknownBackend>>()?;

@@ -139,7 +139,7 @@ impl RestTool {
         loaders: Arc<Loaders>,
         declared: Arc<Declared>,
     ) -> Self {
-        let takes_context = values::take_context(declared.names().into_iter());
+        let takes_context = values::take_context(&declared.names());
         Self { backend, lists, loaders, declared, takes_context }
     }
 

@@ -1,5 +1,7 @@
 //! What the templates of declared calls take values from.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::agent::ports::tools::ToolContext;
@@ -20,8 +22,8 @@ pub const OF_ANSWERS: [&str; 2] = ["result", "projected"];
 const CONTEXT: &str = "context";
 
 /// Whether templates that take values of these names take the screen state.
-pub fn take_context<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
-    names.any(|name| name == CONTEXT)
+pub fn take_context(names: &BTreeSet<&str>) -> bool {
+    names.contains(CONTEXT)
 }
 
 /// The values of `cx`, for templates that take the screen state, or do not; a large one is converted by `intake`. The caller's

@@ -17,15 +17,15 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard::agent::ports::pins::PinStore;
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::agent::ports::tools::{KeepsFiles, OfferedTool, Report, Reporter, ToolContext};
+use switchboard::agent::ports::tools::{OfferedTool, Report, Reporter, ToolContext};
 use switchboard::bounded::intake::Intake;
 use switchboard::bounded::memory::Memory;
-use switchboard::chat::caller::{Bearer, Caller, Owner};
-use switchboard::chat::ids::{ConversationId, RunId};
+use switchboard::chat::ids::ConversationId;
 use switchboard::chat::tool::Progress;
 use switchboard::tools::mcp::{McpConfig, Servers};
 use switchboard::tools::{Source, Tool};
 
+use super::{called, somebody};
 use crate::support::app::TestApp;
 use crate::support::model::{Script, Scripted};
 use crate::support::upstream::Upstream;
@@ -135,29 +135,7 @@ async fn call(servers: &Servers, tool: &str, args: &Value) -> (Result<String, St
 }
 
 async fn run(tool: &dyn Tool, args: &Map<String, Value>, progress: Reporter<'_>) -> Result<String, String> {
-    let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-    let caller = Caller {
-        owner,
-        known_as: None,
-        expires_at_ms: None,
-        roles: Vec::new(),
-        bearer: Bearer::new("t"),
-        cookie: None,
-    };
-    let conversation = ConversationId::fresh();
-    let run = RunId::fresh();
-    let cx = ToolContext {
-        caller: &caller,
-        conversation: &conversation,
-        number: None,
-        run,
-        call: None,
-        context: None,
-        place: None,
-        completed: None,
-        first_try: None,
-        progress,
-        files: KeepsFiles::default(),
-    };
+    let (caller, conversation) = (somebody("t"), ConversationId::fresh());
+    let cx = ToolContext { progress, ..called(&caller, &conversation) };
     tool.call(args, &cx).await.map(|output| output.content).map_err(|error| error.to_string())
 }

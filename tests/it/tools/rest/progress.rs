@@ -8,13 +8,13 @@ use switchboard::agent::ports::tools::{Report, Reporter};
 use switchboard::bounded::intake::Intake;
 use switchboard::bounded::json::Wanted;
 use switchboard::bounded::memory::Memory;
-use switchboard::chat::caller::{Bearer, Caller, Owner};
 use switchboard::chat::tool::Progress;
 use switchboard::tools::backend::{Access, Backend, Framing, Parts, Request as BackendRequest};
 use tokio::sync::Notify;
 
 use super::{Setup, unknown};
 use crate::support::upstream::{Answer, End, Upstream};
+use crate::tools::somebody;
 
 const TOOLS: &str = r#"
 [[tool]]
@@ -54,15 +54,7 @@ async fn progress_is_told_while_the_answer_is_still_coming() {
         Intake::new(Memory::new(0)),
     )
     .unwrap();
-    let owner = Owner { tenant: String::new(), user: "u".to_owned() };
-    let caller = Caller {
-        owner,
-        known_as: None,
-        expires_at_ms: None,
-        roles: Vec::new(),
-        bearer: Bearer::new("TOKEN"),
-        cookie: None,
-    };
+    let caller = somebody("TOKEN");
     let seen = Mutex::new(Vec::new());
     // What comes after the first frame is only sent once that frame was told.
     let report = |report| {

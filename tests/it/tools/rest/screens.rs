@@ -14,12 +14,12 @@ use switchboard::agent::ports::directives::{
     AskError, Asked, Change, ChangeError, Decided, DirectiveDesk, Requested, Wanted,
 };
 use switchboard::agent::ports::store_error::StoreError;
-use switchboard::agent::ports::tools::{KeepsFiles, Reporter, ToolContext};
+use switchboard::agent::ports::tools::ToolContext;
 use switchboard::bounded::intake::{Intake, LARGE};
 use switchboard::bounded::memory::Memory;
-use switchboard::chat::caller::{Bearer, Caller, Owner};
+use switchboard::chat::caller::{Caller, Owner};
 use switchboard::chat::directive::{Directive, DirectiveNotice};
-use switchboard::chat::ids::{ConversationId, DirectiveId, RunId};
+use switchboard::chat::ids::{ConversationId, DirectiveId};
 use switchboard::chat::screen::ScreenState;
 use switchboard::config::{Sources, catalogue};
 use switchboard::llm::LlmConfig;
@@ -28,13 +28,27 @@ use switchboard::tools::backend::{Access, Backend, Backends};
 use switchboard::tools::rest::data::Loaders;
 use switchboard::tools::rest::registry::RestTools;
 
+use crate::tools::{called, somebody};
+
 /// The tools: one for each place where a template may stand, behind one that takes nothing of the screen.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 11] = [
     ("nothing", r#"request = { path = "/a", query = { of = "{{ user }}" } }"#),
     ("inject", "request = { path = \"/a\" }\ninject = { id = \"{{ context.id }}\" }"),
     ("query", r#"request = { path = "/a", query = { of = "{{ context.id }}" } }"#),
     ("header", r#"request = { path = "/a", headers = { "X-Of" = "{{ context.id }}" } }"#),
     ("body", r#"request = { method = "POST", path = "/a", body = { of = "{{ context.id }}" } }"#),
+    ("instead", "request = { path = \"/a\" }\ninstead = [{ when = \"{{ context.id == 'x' }}\", path = \"/b\" }]"),
+    (
+        "before",
+        r#"request = { method = "POST", path = "/a", body = { of = "{{ before }}" } }
+before = { when = "{{ user }}", path = "/b", query = { of = "{{ context.id }}" } }"#,
+    ),
+    ("move", "request = { path = \"/a\" }\nmove = { to = \"mine\", entity = \"{{ context.id }}\" }"),
+    (
+        "directive",
+        r#"request = { method = "POST", path = "/a" }
+directive = { name = "a.made", subject = { type = "a", id = "{{ context.id }}" } }"#,
+    ),
     ("text", "request = { path = \"/a\" }\nresult = { text = \"{{ context.id }}: {{ result }}\" }"),
     ("answers", r#"answers = [{ when = "{{ context.id }}", text = "There." }, { text = "Nowhere." }]"#),
 ];
@@ -127,29 +141,9 @@ async fn a_large_screen_state_is_read_aside_for_each_template_that_takes_somethi
     let tools = RestTools::new(&backends, &loaders, mine).unwrap().handlers(&desk);
     assert_eq!(tools.len(), TOOLS.len());
 
-    let caller = Caller {
-        owner: Owner { tenant: String::new(), user: "u".to_owned() },
-        known_as: None,
-        expires_at_ms: None,
-        roles: Vec::new(),
-        bearer: Bearer::new("t"),
-        cookie: None,
-    };
-    let (conversation, run) = (ConversationId::fresh(), RunId::fresh());
+    let (caller, conversation) = (somebody("t"), ConversationId::fresh());
     let large = ScreenState::parse(&json!({"id": "a-1", "rows": "x".repeat(LARGE)}).to_string());
-    let cx = ToolContext {
-        caller: &caller,
-        conversation: &conversation,
-        number: None,
-        run,
-        call: None,
-        context: large.as_ref(),
-        place: None,
-        completed: None,
-        first_try: None,
-        progress: Reporter::default(),
-        files: KeepsFiles::default(),
-    };
+    let cx = ToolContext { context: large.as_ref(), ..called(&caller, &conversation) };
 
     // Two at once are the most that any machine does.
     let (ends, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
