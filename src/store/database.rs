@@ -1,5 +1,6 @@
 //! The two databases as one: how to get a connection, and how a statement is run on it.
 
+use futures::future::{BoxFuture, FutureExt};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -9,6 +10,10 @@ use super::postgres::{self, PostgresDatabase};
 use super::scope::{Reach, Scope};
 use super::sqlite::{self, SqliteDatabase};
 use super::statement::{Batch, Statement};
+
+/// What a database answers. It is boxed, so that the compiler proves once that it may go from thread to thread, and not
+/// once more for each of the hundred methods that wait for it.
+type Answer<'a, T> = BoxFuture<'a, Result<T, sqlx::Error>>;
 
 /// An open database.
 pub(super) enum Database {
@@ -23,49 +28,61 @@ impl Database {
     }
 
     /// The same, with `first` run in it, and a row of its last statement, if that has any.
-    pub(super) async fn write_first<R: AnyRow>(
-        &self,
-        reach: Reach<'_>,
+    pub(super) fn write_first<'a, R: AnyRow>(
+        &'a self,
+        reach: Reach<'a>,
         first: Batch,
-    ) -> Result<(Writing, Option<R>), sqlx::Error> {
-        match self {
-            Self::Sqlite(database) => {
-                let (writing, row) = database.write(first).await?;
-                Ok((Writing::Sqlite(writing), row.as_ref().map(R::from_row).transpose()?))
-            }
-            Self::Postgres(database) => {
-                let (writing, row) = database.write(reach, first).await?;
-                Ok((Writing::Postgres(writing), row.as_ref().map(R::from_row).transpose()?))
+    ) -> Answer<'a, (Writing, Option<R>)> {
+        async move {
+            match self {
+                Self::Sqlite(database) => {
+                    let (writing, row) = database.write(first).await?;
+                    Ok((Writing::Sqlite(writing), row.as_ref().map(R::from_row).transpose()?))
+                }
+                Self::Postgres(database) => {
+                    let (writing, row) = database.write(reach, first).await?;
+                    Ok((Writing::Postgres(writing), row.as_ref().map(R::from_row).transpose()?))
+                }
             }
         }
+        .boxed()
     }
 
     /// A transaction whose statements all read the same state.
-    pub(super) async fn read(&self, reach: Reach<'_>) -> Result<Reading, sqlx::Error> {
-        Ok(match self {
-            Self::Sqlite(database) => Reading::SqliteTransaction(database.read().await?),
-            Self::Postgres(database) => Reading::PostgresTransaction(database.read(reach).await?),
-        })
+    pub(super) fn read<'a>(&'a self, reach: Reach<'a>) -> Answer<'a, Reading> {
+        async move {
+            Ok(match self {
+                Self::Sqlite(database) => Reading::SqliteTransaction(database.read().await?),
+                Self::Postgres(database) => Reading::PostgresTransaction(database.read(reach).await?),
+            })
+        }
+        .boxed()
     }
 
     /// A connection on which a single statement reads.
-    pub(super) async fn reading(&self, reach: Reach<'_>) -> Result<Reading, sqlx::Error> {
-        Ok(match self {
-            Self::Sqlite(database) => Reading::Sqlite(database.reading().await?),
-            Self::Postgres(database) => match database.says_whose() {
-                // What is read needs no end: the connection goes back, and the transaction with it, behind the answer.
-                true => Reading::PostgresTransaction(database.reading_within(reach).await?),
-                false => Reading::Postgres(database.reading(reach).await?),
-            },
-        })
+    pub(super) fn reading<'a>(&'a self, reach: Reach<'a>) -> Answer<'a, Reading> {
+        async move {
+            Ok(match self {
+                Self::Sqlite(database) => Reading::Sqlite(database.reading().await?),
+                Self::Postgres(database) => match database.says_whose() {
+                    // What is read needs no end: the connection goes back, and the transaction with it, behind the answer.
+                    true => Reading::PostgresTransaction(database.reading_within(reach).await?),
+                    false => Reading::Postgres(database.reading(reach).await?),
+                },
+            })
+        }
+        .boxed()
     }
 
     /// From here on the transaction touches what is in reach. Only PostgreSQL can hold that.
-    pub(super) async fn narrow(&self, connection: &mut dyn Connection, reach: Reach<'_>) -> Result<(), sqlx::Error> {
-        match (self, connection.either()) {
-            (Self::Postgres(database), Either::Postgres(connection)) => database.narrow(connection, reach).await,
-            (Self::Sqlite(_), _) | (Self::Postgres(_), Either::Sqlite(_)) => Ok(()),
+    pub(super) fn narrow<'a>(&'a self, connection: &'a mut dyn Connection, reach: Reach<'a>) -> Answer<'a, ()> {
+        async move {
+            match (self, connection.either()) {
+                (Self::Postgres(database), Either::Postgres(connection)) => database.narrow(connection, reach).await,
+                (Self::Sqlite(_), _) | (Self::Postgres(_), Either::Sqlite(_)) => Ok(()),
+            }
         }
+        .boxed()
     }
 
     /// Whether no other process has the database open, for whoever has just opened it. PostgreSQL does not tell.
@@ -143,11 +160,14 @@ impl Writing {
     }
 
     /// Undoes what was changed.
-    pub(super) async fn rollback(self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Sqlite(writing) => writing.rollback().await,
-            Self::Postgres(transaction) => transaction.rollback().await,
+    pub(super) fn rollback(self) -> Answer<'static, ()> {
+        async move {
+            match self {
+                Self::Sqlite(writing) => writing.rollback().await,
+                Self::Postgres(transaction) => transaction.rollback().await,
+            }
         }
+        .boxed()
     }
 }
 
@@ -171,52 +191,61 @@ impl Connection for Reading {
 }
 
 /// Makes transactions of one owner that count `what` first and insert then wait for each other. In SQLite all who write do.
-pub(super) async fn take_turns(
-    connection: &mut dyn Connection,
+pub(super) fn take_turns<'a>(
+    connection: &'a mut dyn Connection,
     what: &'static str,
-    scope: &Scope,
-) -> Result<(), sqlx::Error> {
-    match connection.either() {
-        Either::Sqlite(_) => Ok(()),
-        Either::Postgres(connection) => postgres::take_turns(connection, what, scope).await,
+    scope: &'a Scope,
+) -> Answer<'a, ()> {
+    async move {
+        match connection.either() {
+            Either::Sqlite(_) => Ok(()),
+            Either::Postgres(connection) => postgres::take_turns(connection, what, scope).await,
+        }
     }
+    .boxed()
 }
 
 /// Types that can be read from a row of either database: tuples, and those that derive [`FromRow`].
-pub(super) trait AnyRow: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+pub(super) trait AnyRow:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static
+{
+}
 
-impl<R: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin> AnyRow for R {}
+impl<R: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static> AnyRow for R {}
 
 impl Statement {
     /// Runs it; how many rows it has changed.
-    pub(super) async fn execute(self, connection: &mut dyn Connection) -> Result<u64, sqlx::Error> {
-        match connection.either() {
-            Either::Sqlite(connection) => {
-                let (text, arguments) = sqlite::prepared(self)?;
-                Ok(sqlx::query_with(text, arguments).execute(connection).await?.rows_affected())
-            }
-            Either::Postgres(connection) => {
-                let (text, arguments) = postgres::prepared(self)?;
-                Ok(sqlx::query_with(text, arguments).execute(connection).await?.rows_affected())
+    pub(super) fn execute(self, connection: &mut dyn Connection) -> Answer<'_, u64> {
+        async move {
+            match connection.either() {
+                Either::Sqlite(connection) => {
+                    let (text, arguments) = sqlite::prepared(self)?;
+                    Ok(sqlx::query_with(text, arguments).execute(connection).await?.rows_affected())
+                }
+                Either::Postgres(connection) => {
+                    let (text, arguments) = postgres::prepared(self)?;
+                    Ok(sqlx::query_with(text, arguments).execute(connection).await?.rows_affected())
+                }
             }
         }
+        .boxed()
     }
 
     /// Its first row, if it has any.
-    pub(super) async fn fetch_optional<R: AnyRow>(
-        self,
-        connection: &mut dyn Connection,
-    ) -> Result<Option<R>, sqlx::Error> {
-        match connection.either() {
-            Either::Sqlite(connection) => {
-                let (text, arguments) = sqlite::prepared(self)?;
-                sqlx::query_as_with(text, arguments).fetch_optional(connection).await
-            }
-            Either::Postgres(connection) => {
-                let (text, arguments) = postgres::prepared(self)?;
-                sqlx::query_as_with(text, arguments).fetch_optional(connection).await
+    pub(super) fn fetch_optional<R: AnyRow>(self, connection: &mut dyn Connection) -> Answer<'_, Option<R>> {
+        async move {
+            match connection.either() {
+                Either::Sqlite(connection) => {
+                    let (text, arguments) = sqlite::prepared(self)?;
+                    sqlx::query_as_with(text, arguments).fetch_optional(connection).await
+                }
+                Either::Postgres(connection) => {
+                    let (text, arguments) = postgres::prepared(self)?;
+                    sqlx::query_as_with(text, arguments).fetch_optional(connection).await
+                }
             }
         }
+        .boxed()
     }
 
     /// Its first row.
@@ -225,17 +254,20 @@ impl Statement {
     }
 
     /// All of its rows.
-    pub(super) async fn fetch_all<R: AnyRow>(self, connection: &mut dyn Connection) -> Result<Vec<R>, sqlx::Error> {
-        match connection.either() {
-            Either::Sqlite(connection) => {
-                let (text, arguments) = sqlite::prepared(self)?;
-                sqlx::query_as_with(text, arguments).fetch_all(connection).await
-            }
-            Either::Postgres(connection) => {
-                let (text, arguments) = postgres::prepared(self)?;
-                sqlx::query_as_with(text, arguments).fetch_all(connection).await
+    pub(super) fn fetch_all<R: AnyRow>(self, connection: &mut dyn Connection) -> Answer<'_, Vec<R>> {
+        async move {
+            match connection.either() {
+                Either::Sqlite(connection) => {
+                    let (text, arguments) = sqlite::prepared(self)?;
+                    sqlx::query_as_with(text, arguments).fetch_all(connection).await
+                }
+                Either::Postgres(connection) => {
+                    let (text, arguments) = postgres::prepared(self)?;
+                    sqlx::query_as_with(text, arguments).fetch_all(connection).await
+                }
             }
         }
+        .boxed()
     }
 
     /// The first column of its first row, if it has any.
@@ -265,21 +297,27 @@ impl Statement {
 
 impl Batch {
     /// Runs them all.
-    pub(super) async fn run(self, connection: &mut dyn Connection) -> Result<(), sqlx::Error> {
-        match connection.either() {
-            Either::Sqlite(connection) => sqlite::run(self, connection).await,
-            Either::Postgres(connection) => postgres::fetch(self, connection).await.map(|_| ()),
+    pub(super) fn run(self, connection: &mut dyn Connection) -> Answer<'_, ()> {
+        async move {
+            match connection.either() {
+                Either::Sqlite(connection) => sqlite::run(self, connection).await,
+                Either::Postgres(connection) => postgres::fetch(self, connection).await.map(|_| ()),
+            }
         }
+        .boxed()
     }
 
     /// Runs them all and commits `writing`, with as few words to the database as it can.
-    pub(super) async fn commit(self, writing: Writing) -> Result<(), sqlx::Error> {
-        match writing {
-            Writing::Sqlite(writing) => writing.commit(self).await,
-            Writing::Postgres(mut transaction) => {
-                postgres::fetch(self, &mut transaction).await?;
-                transaction.commit().await
+    pub(super) fn commit(self, writing: Writing) -> Answer<'static, ()> {
+        async move {
+            match writing {
+                Writing::Sqlite(writing) => writing.commit(self).await,
+                Writing::Postgres(mut transaction) => {
+                    postgres::fetch(self, &mut transaction).await?;
+                    transaction.commit().await
+                }
             }
         }
+        .boxed()
     }
 }

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
@@ -269,23 +270,27 @@ impl Backend {
     }
 
     /// The head of a good answer, and the secrets that its body may repeat. A token of an issuer's that the backend takes
-    /// no more is replaced once: whoever answers 401 has done nothing.
-    async fn send(
-        &self,
-        caller: &Caller,
-        request: &Request<'_>,
-        accept: &str,
-    ) -> Result<(Response, Secrets), BackendError> {
-        let mut presented = self.access.presented(caller).await?;
-        let mut response = self.sent(&presented, request, accept).await?;
-        if response.status() == StatusCode::UNAUTHORIZED
-            && let Some(anew) = self.access.presented_anew(caller, &presented).await?
-        {
-            presented = anew;
-            response = self.sent(&presented, request, accept).await?;
+    /// no more is replaced once: whoever answers 401 has done nothing. Boxed, as all tools wait for it: what it is made of
+    /// is looked at once, when this is compiled, and not in each of them.
+    fn send<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: &'a Request<'_>,
+        accept: &'a str,
+    ) -> BoxFuture<'a, Result<(Response, Secrets), BackendError>> {
+        async move {
+            let mut presented = self.access.presented(caller).await?;
+            let mut response = self.sent(&presented, request, accept).await?;
+            if response.status() == StatusCode::UNAUTHORIZED
+                && let Some(anew) = self.access.presented_anew(caller, &presented).await?
+            {
+                presented = anew;
+                response = self.sent(&presented, request, accept).await?;
+            }
+            let secrets = self.access.secrets(&presented);
+            Ok((good(response, request, &secrets).await?, secrets))
         }
-        let secrets = self.access.secrets(&presented);
-        Ok((good(response, request, &secrets).await?, secrets))
+        .boxed()
     }
 
     /// The head of any answer.
@@ -337,31 +342,34 @@ impl Backend {
 
     /// What `made` makes of what is `read` of the text of a good answer, which is let go between the two; `null` is that of
     /// one without a body. A backend that repeats the request's secrets must not get them to the model and into the transcript.
-    async fn taken<R, T: Send + 'static>(
-        &self,
+    fn taken<'a, R: 'static, T: Send + 'static>(
+        &'a self,
         secrets: Secrets,
         response: Response,
         read: impl FnOnce(&str, &mut NodeBudget) -> Result<R, BackendError> + Send + 'static,
         made: impl FnOnce(R, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
-    ) -> Result<T, BackendError> {
-        let mut held = self.intake.memory().reserve(Kind::Json, 0).map_err(JsonError::from)?;
-        let (bytes, whole) = read_at_most(response, self.max_answer_bytes, Some(&mut held)).await?;
-        if !whole {
-            return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
-        }
-        let size = bytes.len();
-        let work = move || {
-            let text = match json::utf8(&bytes)? {
-                text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
-                text => secrets.removed(text),
+    ) -> BoxFuture<'a, Result<T, BackendError>> {
+        async move {
+            let mut held = self.intake.memory().reserve(Kind::Json, 0).map_err(JsonError::from)?;
+            let (bytes, whole) = read_at_most(response, self.max_answer_bytes, Some(&mut held)).await?;
+            if !whole {
+                return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
+            }
+            let size = bytes.len();
+            let work = move || {
+                let text = match json::utf8(&bytes)? {
+                    text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
+                    text => secrets.removed(text),
+                };
+                let mut budget = NodeBudget::for_bytes(size, Some(held));
+                let of_it = read(&text, &mut budget)?;
+                drop(text);
+                drop(bytes);
+                made(of_it, &mut budget)
             };
-            let mut budget = NodeBudget::for_bytes(size, Some(held));
-            let of_it = read(&text, &mut budget)?;
-            drop(text);
-            drop(bytes);
-            made(of_it, &mut budget)
-        };
-        self.intake.work(size, work).await
+            self.intake.work(size, work).await
+        }
+        .boxed()
     }
 
     fn url(&self, request: &Request<'_>) -> Result<Url, BackendError> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use moka::future::Cache;
 use serde_json::Value;
 
@@ -166,25 +167,34 @@ impl Resolver {
         }
     }
 
-    /// What `wanted` stands for. A cached list that does not have it may be old, so it is fetched again, once.
-    async fn look_up(&self, caller: &Caller, list: List, wanted: &str) -> Result<LookedUp, ToolError> {
-        let key = (caller.audience(), list);
-        let (mut listing, mut is_fresh) = self.listing(caller, &key).await?;
-        loop {
-            let found = match find(&listing.names, wanted) {
-                Found::Nothing => find(&listing.aliases, wanted),
-                found @ (Found::One(_) | Found::Several(_)) => found,
-            };
-            match found {
-                Found::One(named) => return Ok(LookedUp::One(named.id.clone())),
-                Found::Several(several) => return Ok(LookedUp::Several(several.into_iter().cloned().collect())),
-                Found::Nothing if is_fresh => return Ok(LookedUp::Nothing(listing)),
-                Found::Nothing => {}
+    /// What `wanted` stands for. A cached list that does not have it may be old, so it is fetched again, once. Boxed, as each tool
+    /// waits for it several times.
+    fn look_up<'a>(
+        &'a self,
+        caller: &'a Caller,
+        list: List,
+        wanted: &'a str,
+    ) -> BoxFuture<'a, Result<LookedUp, ToolError>> {
+        async move {
+            let key = (caller.audience(), list);
+            let (mut listing, mut is_fresh) = self.listing(caller, &key).await?;
+            loop {
+                let found = match find(&listing.names, wanted) {
+                    Found::Nothing => find(&listing.aliases, wanted),
+                    found @ (Found::One(_) | Found::Several(_)) => found,
+                };
+                match found {
+                    Found::One(named) => return Ok(LookedUp::One(named.id.clone())),
+                    Found::Several(several) => return Ok(LookedUp::Several(several.into_iter().cloned().collect())),
+                    Found::Nothing if is_fresh => return Ok(LookedUp::Nothing(listing)),
+                    Found::Nothing => {}
+                }
+                self.lists.invalidate(&key).await;
+                (listing, _) = self.listing(caller, &key).await?;
+                is_fresh = true;
             }
-            self.lists.invalidate(&key).await;
-            (listing, _) = self.listing(caller, &key).await?;
-            is_fresh = true;
         }
+        .boxed()
     }
 
     /// The list, and whether it was fetched just now.
