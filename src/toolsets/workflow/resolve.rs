@@ -167,8 +167,8 @@ impl Resolver {
         }
     }
 
-    /// What `wanted` stands for. A cached list that does not have it may be old, so it is fetched again, once. Boxed, as each tool
-    /// waits for it several times.
+    /// What `wanted` stands for. A cached list that does not have it may be old, so it is fetched again, once. Boxed: each tool
+    /// waits for it several times, and the compiler looks into it once.
     fn look_up<'a>(
         &'a self,
         caller: &'a Caller,
