@@ -113,7 +113,7 @@ impl Default for LlmConfig {
             fallbacks: Vec::new(),
             max_tokens: 0,
             first_byte_timeout_s: 300,
-            idle_timeout_s: 30,
+            idle_timeout_s: 300,
             progress_timeout_s: 300,
             retry: Retry::default(),
             breaker: Breaker::default(),

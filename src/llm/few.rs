@@ -24,6 +24,13 @@ impl<T> Default for Few<T> {
     }
 }
 
+impl<T> Few<T> {
+    /// The items, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(&self.others)
+    }
+}
+
 impl<T> IntoIterator for Few<T> {
     type Item = T;
     type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;

@@ -51,7 +51,7 @@ const NO_MODEL_MARKS: [&str; 2] = [
 ];
 
 /// Words of a message, in lower case, that mean one thing whatever the status, where all of a row are there.
-const PHRASES: [(&[&str], Kind); 24] = [
+const PHRASES: [(&[&str], Kind); 27] = [
     // Anthropic.
     (&["credit balance is too low"], Kind::QuotaExceeded),
     (&["prompt is too long"], Kind::ContextTooLong),
@@ -80,6 +80,9 @@ const PHRASES: [(&[&str], Kind); 24] = [
     // OpenRouter: a 429 until tomorrow; a 403 of its moderation.
     (&["free-models-per-day"], Kind::QuotaExceeded),
     (&["requires moderation", "input was flagged"], Kind::ContentFiltered),
+    // Moonshot and Z.ai (opencode#35918).
+    (&["exceeded model token limit"], Kind::ContextTooLong),
+    (&["tokens in request more than max tokens"], Kind::ContextTooLong),
     // DeepSeek.
     (&["model not exist"], Kind::ModelNotFound),
     // LiteLLM.
@@ -87,6 +90,7 @@ const PHRASES: [(&[&str], Kind); 24] = [
     // Amazon: all but the second are a 400, that is a 429 until tomorrow.
     (&["input is too long for requested model"], Kind::ContextTooLong),
     (&["too many tokens per day"], Kind::QuotaExceeded),
+    (&["too many total text bytes"], Kind::ContextTooLong),
     (&["too many input tokens"], Kind::ContextTooLong),
     (&["provided model identifier is invalid"], Kind::ModelNotFound),
 ];

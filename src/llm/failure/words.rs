@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::headers::seconds;
+use crate::bounded::json::value;
 
 /// What an error says. Nothing of it is cut yet: whoever prints it looks for secrets first.
 #[derive(Debug, Default)]
@@ -42,6 +43,10 @@ impl Words {
         match json {
             Value::String(text) => self.say(text),
             Value::Object(object) => {
+                // OpenRouter has the vendor's own error in a text, before which its own words say nothing.
+                if let Some(raw) = object.get("metadata").and_then(|metadata| metadata.get("raw")?.as_str()) {
+                    self.read(&value(raw).unwrap_or_else(|_| raw.into()));
+                }
                 for (key, value) in object {
                     match (key.as_str(), value) {
                         (_, Value::Null) => {}

@@ -43,8 +43,9 @@ impl<'a> Chunk<'a> {
     /// The token counts in it, the last one being the best.
     pub(super) fn usages(&self) -> impl Iterator<Item = Usage> {
         let groq = self.x_groq.as_ref().and_then(|groq| groq.usage);
+        let of_choices = self.choices.iter().flat_map(Few::iter).filter_map(|choice| choice.usage);
         // Counts that cannot be read are no reason to lose an answer.
-        [groq, self.usage].into_iter().flatten().filter_map(|raw| parse(raw.get()).ok())
+        of_choices.chain(groq).chain(self.usage).filter_map(|raw| parse(raw.get()).ok())
     }
 
     /// Whether the chunk itself is an error object.
@@ -66,6 +67,9 @@ pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
     pub(super) finish_reason: Option<String>,
+    /// Moonshot's place of the token counts.
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]

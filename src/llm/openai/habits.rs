@@ -49,6 +49,8 @@ pub(super) struct Habits {
     pub(super) max_completion_tokens: bool,
     pub(super) stream_options: bool,
     pub(super) echo_reasoning: bool,
+    /// Whether a message of the assistant without `reasoning_content` is refused, whoever wrote it.
+    pub(super) wants_content: bool,
     pub(super) call_ids: Accepts,
     pub(super) forces_calls: bool,
     formats: ResponseFormats,
@@ -82,22 +84,25 @@ impl Habits {
             },
             stream_options: config.stream_options,
             echo_reasoning: config.echo_reasoning,
+            wants_content: matches!(host, Host::DeepSeek | Host::Moonshot),
             call_ids: match (config.tool_call_ids, host) {
                 (ToolCallIds::Mistral, _) | (ToolCallIds::Auto, Host::Mistral) => Accepts::Mistral,
                 (ToolCallIds::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => Accepts::Short,
-                (ToolCallIds::Any, _) | (ToolCallIds::Auto, Host::DeepSeek | Host::Other) => Accepts::Any,
+                (ToolCallIds::Any, _) | (ToolCallIds::Auto, Host::DeepSeek | Host::Moonshot | Host::Other) => {
+                    Accepts::Any
+                }
             },
             forces_calls: config.forced_tool_choice,
             formats: match (config.response_format, host) {
                 (ResponseFormats::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => ResponseFormats::Full,
                 (ResponseFormats::Auto, Host::DeepSeek) => ResponseFormats::JsonObject,
-                (ResponseFormats::Auto, Host::Mistral | Host::Other) => ResponseFormats::WithoutTools,
+                (ResponseFormats::Auto, Host::Mistral | Host::Moonshot | Host::Other) => ResponseFormats::WithoutTools,
                 (formats, _) => formats,
             },
             extra_body: config.extra_body.clone(),
             max_effort: match host {
                 Host::OpenAi | Host::Azure | Host::OpenRouter => "xhigh",
-                Host::Mistral | Host::DeepSeek | Host::Other => "high",
+                Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Other => "high",
             },
         })
     }
@@ -149,6 +154,7 @@ pub(super) enum Host {
     OpenRouter,
     Mistral,
     DeepSeek,
+    Moonshot,
     Other,
 }
 
@@ -168,6 +174,7 @@ impl Host {
             Some("openrouter.ai") => Self::OpenRouter,
             Some("api.mistral.ai") => Self::Mistral,
             Some("api.deepseek.com") => Self::DeepSeek,
+            Some("api.moonshot.ai" | "api.moonshot.cn") => Self::Moonshot,
             Some(host) if azure.iter().any(|suffix| host.ends_with(suffix)) => Self::Azure,
             Some(_) | None => Self::Other,
         }
@@ -181,18 +188,20 @@ mod tests {
     #[test]
     fn the_address_says_what_the_configuration_leaves_open() {
         let table = [
-            ("https://api.openai.com/v1", true, Accepts::Short, "xhigh"),
-            ("https://r.openai.azure.com/openai/deployments/d", true, Accepts::Short, "xhigh"),
-            ("https://openrouter.ai/api/v1", false, Accepts::Short, "xhigh"),
-            ("https://api.mistral.ai/v1", false, Accepts::Mistral, "high"),
-            ("https://api.deepseek.com/v1", false, Accepts::Any, "high"),
-            ("https://api.openai.com.example.org/v1", false, Accepts::Any, "high"),
-            ("http://127.0.0.1:8000/v1", false, Accepts::Any, "high"),
+            ("https://api.openai.com/v1", true, Accepts::Short, false, "xhigh"),
+            ("https://r.openai.azure.com/openai/deployments/d", true, Accepts::Short, false, "xhigh"),
+            ("https://openrouter.ai/api/v1", false, Accepts::Short, false, "xhigh"),
+            ("https://api.mistral.ai/v1", false, Accepts::Mistral, false, "high"),
+            ("https://api.deepseek.com/v1", false, Accepts::Any, true, "high"),
+            ("https://api.moonshot.cn/v1", false, Accepts::Any, true, "high"),
+            ("https://api.openai.com.example.org/v1", false, Accepts::Any, false, "high"),
+            ("http://127.0.0.1:8000/v1", false, Accepts::Any, false, "high"),
         ];
-        for (url, max_completion_tokens, call_ids, max) in table {
+        for (url, max_completion_tokens, call_ids, wants_content, max) in table {
             let habits = Habits::new("llm.x", &Config::default(), Host::from_url(&Url::parse(url).unwrap())).unwrap();
-            let observed = (habits.max_completion_tokens, habits.call_ids, habits.effort(Effort::Max));
-            assert_eq!(observed, (max_completion_tokens, call_ids, max), "{url}");
+            let observed =
+                (habits.max_completion_tokens, habits.call_ids, habits.wants_content, habits.effort(Effort::Max));
+            assert_eq!(observed, (max_completion_tokens, call_ids, wants_content, max), "{url}");
         }
     }
 

@@ -94,7 +94,7 @@ impl Own for Config {
         let habits = Habits::new(section, self, host)?;
         let (header, prefix) = match host {
             Host::Azure => (HeaderName::from_static("api-key"), ""),
-            Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::DeepSeek | Host::Other => {
+            Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Other => {
                 (AUTHORIZATION, "Bearer ")
             }
         };

@@ -14,6 +14,8 @@ pub(super) struct Usage {
     completion_tokens_details: Option<CompletionDetails>,
     /// `DeepSeek`'s name for cached tokens.
     prompt_cache_hit_tokens: Option<u64>,
+    /// Moonshot's place of them.
+    cached_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -37,6 +39,7 @@ impl Usage {
         let reasoning_tokens = newer.reasoning().or(self.reasoning());
         self.completion_tokens_details = Some(CompletionDetails { reasoning_tokens });
         self.prompt_cache_hit_tokens = newer.prompt_cache_hit_tokens.or(self.prompt_cache_hit_tokens);
+        self.cached_tokens = newer.cached_tokens.or(self.cached_tokens);
     }
 
     /// The counts; `None` when the server sent none.
@@ -51,7 +54,7 @@ impl Usage {
         Some(stream::Usage {
             input_tokens: prompt,
             output_tokens: completion.max(beside_prompt),
-            cached_input_tokens: self.cached().or(self.prompt_cache_hit_tokens).unwrap_or(0),
+            cached_input_tokens: self.cached().or(self.prompt_cache_hit_tokens).or(self.cached_tokens).unwrap_or(0),
             reasoning_tokens: self.reasoning().unwrap_or(0),
         })
     }

@@ -199,7 +199,7 @@ impl<'a> Request<'a> {
         };
         let echoing = match habits.echo_reasoning {
             false => Echoing::Nothing,
-            true if entries.iter().any(wants_content) => Echoing::Everywhere,
+            true if habits.wants_content || entries.iter().any(wants_content) => Echoing::Everywhere,
             true => Echoing::WhereItWas,
         };
         let ids = CallIds::new(habits.call_ids, &known(chat.messages, origin));

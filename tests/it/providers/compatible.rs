@@ -338,6 +338,12 @@ async fn token_counts_are_read_from_every_shape() {
             counts(10, 7, 0, 0),
         ),
         (
+            "Moonshot: in the choice, what was cached beside the others",
+            vec![json!({"choices": [{"delta": {}, "finish_reason": "stop", "usage":
+                {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17, "cached_tokens": 4}}]})],
+            counts(10, 7, 4, 0),
+        ),
+        (
             "OpenRouter: behind the finish, with a choice",
             vec![
                 json!({"choices": stop}),
@@ -520,6 +526,17 @@ async fn a_conversation_that_is_too_long_is_known_by_every_server_s_words() {
             "Alibaba",
         ),
         (r#"{"object":"error","message":{"detail":"Prompt has 9 tokens, maximum context length is 8"}}"#, "Mistral"),
+        (
+            r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 8 (requested: 9)"}}"#,
+            "Kimi",
+        ),
+        (r#"{"error":{"code":"1261","message":"tokens in request more than max tokens allowed"}}"#, "Z.ai"),
+        (r#"{"message":"too many total text bytes: 9 > 8"}"#, "Bedrock"),
+        (
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"provider_name":"Anthropic",
+                "raw":"{\"type\":\"error\",\"error\":{\"message\":\"prompt is too long: 9 tokens > 8 maximum\"}}"}}}"#,
+            "a vendor behind OpenRouter",
+        ),
     ] {
         let upstream = Upstream::script([Answer::status(400, "application/json", body)]).await;
         let (_, failure) = turn(&*connect(Vendor::OpenAi, &config(&upstream.url()))).await;
