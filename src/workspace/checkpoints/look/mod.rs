@@ -23,5 +23,5 @@ pub use names::Touched;
 pub(super) use names::{Names, is_path};
 pub(super) use places::Places;
 pub(super) use read::MOST_FILE_BYTES;
-pub(super) use rules::Repositories;
+pub(super) use rules::{List, MOST_RULE_BYTES, Repositories, is_dependency_folder, is_ignored, parse as parse_rules};
 pub(super) use walk::{Seen, look};

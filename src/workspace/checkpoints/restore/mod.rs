@@ -6,12 +6,14 @@
 //!
 //! What is there is always compared with the target itself: a restore that was broken off is made whole by a second one.
 //!
-//! **Invariant:** only files go that the newest snapshot knew or a tool made, and only folders that became empty by it.
+//! **Invariant:** only files go that the newest snapshot knew or a tool made, and only folders that became empty by it. What the
+//! target's own rules leave out it could not know, and stays: it may have been there, and rules change.
 //! **Invariant:** no content goes that is not kept: what is replaced is in a snapshot, or is made a checkpoint before.
 
 mod apply;
 mod folders;
 mod plan;
+mod rules;
 
 use super::look::Touched;
 use super::store::{self, Intake, Leaf};
@@ -57,8 +59,8 @@ pub enum Reason {
 impl Checkpoints {
     /// Makes the project's files what they are in `target`: byte for byte, with links and executable bits. Files that
     /// are so already are not written. Files are removed that are in `newest`, the newest snapshot, or `made` by tools,
-    /// and that the target does not have; then the folders which that has left empty. Nothing else is touched. It may
-    /// be called again after it was broken off.
+    /// and that the target does not have although its rules let it; then the folders which that has left empty. Nothing
+    /// else is touched. It may be called again after it was broken off.
     ///
     /// # Errors
     /// A tree is unknown or damaged (nothing was changed then), the project is gone, no space is left, or the system is

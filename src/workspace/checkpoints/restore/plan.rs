@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::rules::Rules;
 use crate::workspace::checkpoints::CheckpointError;
 use crate::workspace::checkpoints::look::{Seen, Touched};
 use crate::workspace::checkpoints::store::{Id, Leaf, Store, differences};
@@ -33,13 +34,21 @@ impl Plan {
         let mut plan = Self::default();
         // What the newest snapshot has where it is not what the target has.
         let mut newest_leaf = HashMap::new();
-        let mut gone: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let mut rules = Rules::new(store, target);
+        let mut left_out = |path: &[u8]| if made.contains(path) { Ok(false) } else { rules.leave_out(path) };
+        let mut unwanted = Vec::new();
         differences(store, Some(newest), Some(target), &mut |path, new, old| {
             newest_leaf.insert(path.to_vec(), new);
             if old.is_none() {
-                gone.insert(path.to_vec());
+                unwanted.push(path.to_vec());
             }
         })?;
+        let mut gone: BTreeSet<Vec<u8>> = BTreeSet::new();
+        for path in unwanted {
+            if !left_out(&path)? {
+                gone.insert(path);
+            }
+        }
         let mut differing = Vec::new();
         differences(store, Some(present.tree), Some(target), &mut |path, now, wanted| {
             differing.push((path.to_vec(), now, wanted));
@@ -48,7 +57,7 @@ impl Plan {
         for (path, now, wanted) in differing {
             let known = newest_leaf.get(&path).copied().unwrap_or(wanted);
             let is_removable = known.is_some() || made.contains(&path);
-            if wanted.is_none() && !is_removable {
+            if wanted.is_none() && (!is_removable || left_out(&path)?) {
                 continue;
             }
             if let Some(now) = now

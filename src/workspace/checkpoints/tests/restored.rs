@@ -97,6 +97,33 @@ fn a_restore_leaves_alone_what_it_does_not_know() {
 }
 
 #[test]
+fn what_was_ignored_then_is_left_alone_although_it_is_not_ignored_any_more() {
+    let mut project = Project::with_git();
+    project.write(".gitignore", "*.log\n.env\ndata/\n!kept.log\n");
+    project.write("sub/.gitignore", "own\n");
+    for path in [".env", "data/rows.csv", "sub/own", "sub/a.log", "node_modules/m/index.js"] {
+        project.write(path, "the user's");
+    }
+    // Without what git itself keeps.
+    let files = |project: &Project| {
+        let mut files = project.files();
+        files.retain(|path, _| !path.starts_with(b".git/"));
+        files
+    };
+    let (before, initial) = (files(&project), project.tree());
+    project.write(".gitignore", "");
+    project.write("sub/.gitignore", "");
+    project.git(&["add", "-f", "node_modules/m/index.js"]);
+    for path in ["kept.log", "sub/made", "made.log"] {
+        project.write(path, "by the agent");
+    }
+    assert!(project.touched.insert(b"made.log"));
+    assert!(project.paths().iter().any(|path| path == "data/rows.csv"), "it is known now");
+    project.restore(&initial);
+    assert_eq!(files(&project), before);
+}
+
+#[test]
 fn ignored_files_that_tools_touched_are_brought_back() {
     let mut project = Project::with_git();
     project.write(".gitignore", "*.env\nout/\n");

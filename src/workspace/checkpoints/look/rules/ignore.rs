@@ -7,6 +7,9 @@ use gix_ignore::search::{Ignore, pattern_matching_relative_path};
 /// The rules of one file.
 pub(crate) type List = pattern::List<Ignore>;
 
+/// 4 MiB: more rules are no rules.
+pub(crate) const MOST_RULE_BYTES: usize = 4 << 20;
+
 /// Folders of dependencies and caches, sorted: installed and built again when they are missing, and larger than all the
 /// rest of a project.
 const DEPENDENCY_FOLDERS: &[&str] = &[

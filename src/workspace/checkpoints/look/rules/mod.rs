@@ -5,6 +5,6 @@ mod index;
 mod outer;
 mod repository;
 
-pub(crate) use ignore::{List, is_dependency_folder, is_ignored};
+pub(crate) use ignore::{List, MOST_RULE_BYTES, is_dependency_folder, is_ignored, parse};
 pub(crate) use outer::Outer;
 pub(crate) use repository::Repositories;

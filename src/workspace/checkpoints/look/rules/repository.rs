@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::ignore::{List, parse};
+use super::ignore::{List, MOST_RULE_BYTES, parse};
 use super::index::{self, Index};
 use crate::workspace::checkpoints::look::names::Names;
 use crate::workspace::checkpoints::look::read::small_file;
@@ -16,9 +16,6 @@ use crate::workspace::checkpoints::look::stamp::Stamp;
 
 /// 256 MiB are some two million files.
 const MOST_INDEX_BYTES: usize = 256 << 20;
-
-/// 4 MiB: more rules are no rules.
-const MOST_RULE_BYTES: usize = 4 << 20;
 
 /// 64 KiB for the path of a repository that lies elsewhere.
 const MOST_PATH_BYTES: usize = 64 << 10;
