@@ -64,9 +64,16 @@ fn rules(spec: &Spec) -> Result<RulesetStatus, RulesetError> {
         Ground::Bubblewrap => CompatLevel::BestEffort,
         Ground::Namespaces | Ground::Landlock | Ground::Open => CompatLevel::HardRequirement,
     };
+    // Where commands have no processes of their own, nothing else keeps their signals from the server's.
+    let of_signals = match spec.ground {
+        Ground::Landlock => CompatLevel::HardRequirement,
+        Ground::Bubblewrap | Ground::Namespaces | Ground::Open => CompatLevel::BestEffort,
+    };
     let mut ruleset = Ruleset::default()
         .set_compatibility(least)
         .handle_access(AccessFs::from_all(LEAST))?
+        .set_compatibility(of_signals)
+        .scope(Scope::Signal)?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?;

@@ -31,8 +31,13 @@ struct Edit {
 pub(super) fn apply(old: &str, blocks: &[Block<'_>]) -> Result<String, Failure> {
     let source = Source::new(old, blocks);
     let mut edits = Vec::new();
+    let mut behind = 0;
     for (at, block) in blocks.iter().enumerate() {
-        edits.push(edit(&source, block, at + 1).ok_or(Failure::NoMatch(at))?);
+        let spot = source.find(block, behind).ok_or(Failure::NoMatch(at))?;
+        if let Spot::Lines(lines) = &spot {
+            behind = lines.end;
+        }
+        edits.push(edit(&source, block, spot, at + 1));
     }
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     for pair in edits.windows(2) {
@@ -61,16 +66,8 @@ pub(super) fn apply(old: &str, blocks: &[Block<'_>]) -> Result<String, Failure> 
     Ok(new)
 }
 
-fn edit(source: &Source<'_>, block: &Block<'_>, number: usize) -> Option<Edit> {
-    let spot = if block.is_whole() {
-        Spot::Lines(0..source.len())
-    } else if block.search.is_empty() {
-        let after = source.after(block.after?)?;
-        Spot::Lines(after..after)
-    } else {
-        source.find(block)?
-    };
-    Some(match spot {
+fn edit(source: &Source<'_>, block: &Block<'_>, spot: Spot, number: usize) -> Edit {
+    match spot {
         Spot::Within(range) => {
             Edit { range, is_lines: false, text: block.replacement.join(source.end_of_line()), number }
         }
@@ -87,7 +84,7 @@ fn edit(source: &Source<'_>, block: &Block<'_>, number: usize) -> Option<Edit> {
             let text = block.replacement.iter().flat_map(|line| [*line, end]).collect();
             Edit { range, is_lines: true, text, number }
         }
-    })
+    }
 }
 
 /// Whether the last line has an end stays as it is.
@@ -104,6 +101,6 @@ fn keep_last_end(old: &str, new: &mut String, end: &str) {
 
 impl Block<'_> {
     fn is_whole(&self) -> bool {
-        self.search.is_empty() && self.after.is_none()
+        self.search.is_empty() && self.hunk.is_none()
     }
 }

@@ -9,6 +9,11 @@ const FEWEST: usize = 3;
 const FORM: &str = "write each block as \"------- SEARCH\", the lines to find, \"=======\", the lines instead, \
                     \"+++++++ REPLACE\", each mark on a line of its own";
 
+/// What is told when the mark between is one of several lines.
+const AMBIGUOUS: &str = "several of its lines may be the mark between: write the first mark and the one between with nine \
+                         characters (\"--------- SEARCH\", \"=========\"), or another number that no line of \"=\" in \
+                         the text has";
+
 /// The blocks in `lines`. What stands before the first one is talk.
 ///
 /// # Errors
@@ -36,26 +41,37 @@ fn block<'a>(body: &[&'a str], length: usize, is_followed: bool) -> Result<Block
         return Err(format!("its end is missing: {FORM}"));
     };
     let (inside, rest) = (&body[..close], &body[close + 1..]);
-    let Some(middle) = middle(inside, length) else {
+    let Some(middle) = middle(inside, length)? else {
         // No mark between: what is to stand there instead follows after the end.
         let rest = rest.strip_suffix(&["```"]).unwrap_or(rest);
         let mut kept = rest.iter().position(|line| is_end(line)).unwrap_or(rest.len());
         while is_followed && kept > 0 && rest[kept - 1].trim().is_empty() {
             kept -= 1;
         }
-        return Ok(Block { search: inside.to_vec(), replacement: rest[..kept].to_vec(), after: None });
+        return Ok(Block { search: inside.to_vec(), replacement: rest[..kept].to_vec(), hunk: None });
     };
     if let Some(line) = rest.iter().find(|line| !line.trim().is_empty() && !line.starts_with("```")) {
         let line = &line[..line.floor_char_boundary(80)];
         return Err(format!("after its end there is \"{line}\", which belongs to no block"));
     }
-    Ok(Block { search: inside[..middle].to_vec(), replacement: inside[middle + 1..].to_vec(), after: None })
+    Ok(Block { search: inside[..middle].to_vec(), replacement: inside[middle + 1..].to_vec(), hunk: None })
 }
 
-/// Which line is the mark between. Lines of `=` also underline headings: one as long as the first mark goes before.
-fn middle(inside: &[&str], length: usize) -> Option<usize> {
-    let marks = || inside.iter().enumerate().filter_map(|(at, line)| Some((at, marks_of(line, '=', "")?)));
-    marks().find(|(_, own)| *own == length).or_else(|| marks().next()).map(|(at, _)| at)
+/// Which line is the mark between, if there is one. Lines of `=` also underline headings and divide conflicts of a merge: one
+/// as long as the first mark goes before.
+///
+/// # Errors
+/// When it may be any of several.
+fn middle(inside: &[&str], length: usize) -> Result<Option<usize>, String> {
+    let marks: Vec<_> =
+        inside.iter().enumerate().filter_map(|(at, line)| Some((at, marks_of(line, '=', "")?))).collect();
+    let is_own = marks.iter().any(|(_, own)| *own == length);
+    let mut may_be = marks.iter().filter(|(_, own)| !is_own || *own == length).map(|(at, _)| *at);
+    let first = may_be.next();
+    match may_be.next() {
+        Some(_) => Err(AMBIGUOUS.to_owned()),
+        None => Ok(first),
+    }
 }
 
 fn start(line: &str) -> Option<usize> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use super::Block;
+use super::{Block, Hunk};
 
 /// Fewer lines are not looked for by their first and last one.
 const FEWEST_FOR_ANCHORS: usize = 3;
@@ -68,18 +68,46 @@ impl<'a> Source<'a> {
         &self.text[self.start(line)..self.start(line + 1)]
     }
 
-    /// The first place of the block, whose search is not empty, by the strictest look that finds it.
-    pub(super) fn find(&self, block: &Block<'a>) -> Option<Spot> {
-        let from = block.after.and_then(|after| self.after(after)).unwrap_or_default();
+    /// The first place of the block by the strictest look that finds it. A hunk is looked for from the line `behind` on, and in
+    /// the whole text if it is not there.
+    pub(super) fn find(&self, block: &Block<'a>, behind: usize) -> Option<Spot> {
         let search = &block.search;
-        let lines = self.exactly(search, from).or_else(|| self.trimmed(search, from));
-        let lines = lines.or_else(|| self.anchored(search, from));
-        lines.map(|first| Spot::Lines(first..first + search.len())).or_else(|| self.within(search))
+        let Some(hunk) = &block.hunk else {
+            return match search.is_empty() {
+                true => Some(Spot::Lines(0..self.len())),
+                false => self.lines(search, 0).or_else(|| self.within(search)),
+            };
+        };
+        let last = hunk.is_last.then(|| self.len().saturating_sub(search.len()));
+        let behind_lines = [behind, 0].map(|line| self.after(hunk, line));
+        let froms = || last.into_iter().chain(behind_lines.into_iter().flatten());
+        froms().next()?;
+        let found = froms().find_map(|from| self.strictly(search, from));
+        let found = found.or_else(|| froms().find_map(|from| self.lines(search, from)));
+        found.or_else(|| self.within(search))
     }
 
-    /// The line after the first one that is `line`, blanks aside.
-    pub(super) fn after(&self, line: &str) -> Option<usize> {
-        (0..self.len()).find(|at| self.line(*at).trim() == line).map(|at| at + 1)
+    /// The line behind those after which a hunk stands, from the line `from` on.
+    fn after(&self, hunk: &Hunk<'_>, from: usize) -> Option<usize> {
+        hunk.after.iter().try_fold(from, |from, line| {
+            let at = (from..self.len()).find(|at| self.line(*at).trim() == *line)?;
+            Some(at + 1)
+        })
+    }
+
+    /// The first of these lines from the line `from` on; with no lines, that place.
+    fn lines(&self, search: &[&str], from: usize) -> Option<Spot> {
+        let anchored = || self.anchored(search, from).map(|first| Spot::Lines(first..first + search.len()));
+        self.strictly(search, from).or_else(anchored)
+    }
+
+    /// The same by all lines, and not by the first and the last alone.
+    fn strictly(&self, search: &[&str], from: usize) -> Option<Spot> {
+        if search.is_empty() {
+            return Some(Spot::Lines(from..from));
+        }
+        let first = self.exactly(search, from).or_else(|| self.trimmed(search, from))?;
+        Some(Spot::Lines(first..first + search.len()))
     }
 
     fn exactly(&self, search: &[&str], from: usize) -> Option<usize> {

@@ -39,8 +39,17 @@ pub fn replaced(name: &str, old: &str, diff: &str) -> Result<String, &'static st
 struct Block<'a> {
     search: Vec<&'a str>,
     replacement: Vec<&'a str>,
-    /// A line after which it stands, if there is such a line. An empty search without it means the whole file.
-    after: Option<&'a str>,
+    /// Where it stands, if it is of a patch. An empty search without it means the whole file.
+    hunk: Option<Hunk<'a>>,
+}
+
+/// Where a block of a patch stands: behind the one before it, as far as there is such a place.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Hunk<'a> {
+    /// Lines after which it stands, each behind the one before: a class, and a function in it.
+    after: Vec<&'a str>,
+    /// Whether it stands at the end of the file, as far as its lines are there.
+    is_last: bool,
 }
 
 impl Root {

@@ -1,6 +1,6 @@
 //! Hunks between `*** Begin Patch` and `*** End Patch`.
 
-use super::Block;
+use super::{Block, Hunk};
 
 const FORM: &str = "after \"*** Update File: PATH\", write hunks that begin with \"@@\", and each of their lines with \
                     \" \", \"-\" or \"+\"";
@@ -29,18 +29,28 @@ pub(super) fn parse<'a>(lines: &[&'a str], is_same: impl Fn(&str) -> bool) -> Re
             }
             finish(&mut blocks, hunk.take())?;
             is_update = true;
-        } else if line.starts_with("*** Begin Patch") || line.starts_with("*** End of File") {
+        } else if line.starts_with("*** Begin Patch") {
+        } else if line.starts_with("*** End of File") {
+            if let Some(hunk) = hunk.as_mut().and_then(|block| block.hunk.as_mut()) {
+                hunk.is_last = true;
+            }
         } else if line.starts_with("*** ") {
             return Err(
                 "the patch does more than to update the file: write or delete files by their own tools".to_owned()
             );
         } else if line.starts_with("@@") {
-            finish(&mut blocks, hunk.take())?;
-            hunk = Some(Block { after: header(line), ..Block::default() });
+            // Several in a row tell one place.
+            let is_more = |block: &Block<'_>| block.search.is_empty() && block.replacement.is_empty();
+            if !hunk.as_ref().is_some_and(is_more) {
+                finish(&mut blocks, hunk.replace(empty()))?;
+            }
+            if let Some(place) = hunk.as_mut().and_then(|block| block.hunk.as_mut()) {
+                place.after.extend(header(line));
+            }
         } else if is_update {
             let is_between = hunk.is_none() && (line.trim().is_empty() || line.starts_with("```"));
             if !is_between {
-                add(hunk.get_or_insert_default(), line)?;
+                add(hunk.get_or_insert_with(empty), line)?;
             }
         }
     }
@@ -49,6 +59,10 @@ pub(super) fn parse<'a>(lines: &[&'a str], is_same: impl Fn(&str) -> bool) -> Re
         return Err(format!("the patch has no hunk: {FORM}"));
     }
     Ok(blocks)
+}
+
+fn empty<'a>() -> Block<'a> {
+    Block { hunk: Some(Hunk::default()), ..Block::default() }
 }
 
 /// Adds one line to a hunk, to what is found, to what is to stand there instead, or to both.
@@ -77,7 +91,8 @@ fn finish<'a>(blocks: &mut Vec<Block<'a>>, hunk: Option<Block<'a>>) -> Result<()
         hunk.search.pop();
         hunk.replacement.pop();
     }
-    if hunk.search.is_empty() && hunk.after.is_none() {
+    let is_anywhere = hunk.hunk.as_ref().is_none_or(|place| place.after.is_empty() && !place.is_last);
+    if hunk.search.is_empty() && is_anywhere {
         return Err("a hunk says nowhere where its lines are to stand: give it lines around them".to_owned());
     }
     blocks.push(hunk);

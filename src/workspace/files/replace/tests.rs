@@ -125,6 +125,15 @@ fn a_line_of_equal_signs_may_underline_a_heading() {
 }
 
 #[test]
+fn a_mark_between_that_may_be_any_of_several_changes_nothing() {
+    let conflict = "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> branch\n";
+    is_bad(conflict, &block(conflict, "both\n"));
+    is_bad("Install\n=======\n", "------- SEARCH\nInstall\n=======\n=======\nx\n+++++++ REPLACE\n");
+    is_bad("a\n====\n", "------- SEARCH\na\n====\n=====\nx\n+++++++ REPLACE\n");
+    is(conflict, &format!("--------- SEARCH\n{conflict}=========\nboth\n+++++++ REPLACE\n"), "both\n");
+}
+
+#[test]
 fn what_is_no_block_is_told_so() {
     for diff in [
         "",
@@ -169,6 +178,26 @@ fn a_patch_is_applied_by_its_hunks() {
     let behind_the_end = "*** Update File: x.txt\n@@ b\n-\n+c\n";
     assert_eq!(replaced("a\nb", behind_the_end), Err("no match: 0".to_owned()));
     assert_eq!(replaced(old, &patch("@@\n-three\n+four\n")), Err("no match: 0".to_owned()));
+}
+
+#[test]
+fn a_hunk_stands_where_its_patch_says() {
+    let old = "class A:\n  def run():\n    go\n\nclass B:\n  def run():\n    go\n";
+    let patch = |hunks: &str| format!("*** Begin Patch\n*** Update File: x.txt\n{hunks}*** End Patch\n");
+    let second = "class A:\n  def run():\n    go\n\nclass B:\n  def run():\n    stop\n";
+    for hunks in [
+        "@@ class B:\n@@   def run():\n-    go\n+    stop\n",
+        "@@ class B:\n   def run():\n-    go\n+    stop\n",
+        "@@\n-    go\n+    stop\n*** End of File\n",
+        "@@\n class B:\n@@\n-    go\n+    stop\n",
+    ] {
+        is(old, &patch(hunks), second);
+    }
+    is("a\nb\n", &patch("@@\n+c\n*** End of File\n"), "a\nb\nc\n");
+    is("a\nb\n", &patch("@@\n-b\n+c\n@@\n-a\n+d\n"), "d\nc\n");
+    for nowhere in ["@@ class C:\n-    go\n+    stop\n", "@@ class B:\n@@ class A:\n-    go\n+    stop\n"] {
+        assert_eq!(replaced(old, &patch(nowhere)), Err("no match: 0".to_owned()));
+    }
 }
 
 #[test]
