@@ -46,7 +46,11 @@ impl Access {
         let NamedBackend { credentials, api_key, headers, token_url: at, .. } = config;
         let mut access = Self { credentials: *credentials, ..Self::of_caller(cookie) };
         access.headers.extend(headers.iter().filter_map(|(name, value)| header(name, value).ok()));
-        access.own.extend(headers.values().map(|value| value.0.clone()));
+        // Also without the scheme that stands before a key: a backend may repeat the key alone.
+        access.own.extend(headers.values().flat_map(|value| {
+            let bare = value.expose().rsplit_once(' ').map(|(_, bare)| SecretString::from(bare));
+            bare.into_iter().chain([value.0.clone()])
+        }));
         if let Some(value) = bearer(api_key.expose()).filter(|_| !api_key.expose().is_empty()) {
             let Secret(key) = api_key;
             access.headers.insert(AUTHORIZATION, value);

@@ -131,11 +131,10 @@ impl BackendError {
         match self {
             Self::NoToken(_) | Self::BadSegment(_) => true,
             Self::Status { is_refusal, .. } => *is_refusal,
-            Self::Unreachable(error) => error.is_connect() || error.is_builder(),
+            Self::Unreachable(error) | Self::TimedOut(error) => error.is_connect() || error.is_builder(),
             // No proxy says it: this is the work's own account of itself.
             Self::Failed(_) => true,
-            Self::TimedOut(_)
-            | Self::BrokeOff(_)
+            Self::BrokeOff(_)
             | Self::TooLarge { .. }
             | Self::NotJson(_)
             | Self::Unreadable(_)

@@ -67,8 +67,7 @@ async fn already_saved(
     prepared: &Prepared,
 ) -> Result<ToolOutput, ToolError> {
     let accepted = kit.previews.accepted_changes(&cx.caller.owner, cx.conversation).await?;
-    let saved = accepted.iter().find(|(change, decided)| is_same(change, decided, rule, prepared));
-    let Some((change, decided)) = saved else {
+    let Some((change, decided)) = last_saved(&accepted, rule, prepared) else {
         return Err(ToolError::Refused(
             "nothing was saved: a workflow is saved when the user accepts its preview; call preview_workflow with this \
              workflow and a description (and workflow_id for an update), then wait for the user"
@@ -84,19 +83,24 @@ async fn already_saved(
     Ok(ToolOutput::ok(result.to_string()))
 }
 
-/// Whether this accepted change is the one of the call: the same body, and for an update the same rule, even one that
-/// the change created. An update keeps what it does not mention, so over what was saved it changes nothing.
-fn is_same(change: &Change, decided: &Decided, rule: Option<&str>, prepared: &Prepared) -> bool {
-    let is_rule = match (rule, &change.existing_id) {
+/// The accepted change that saved what the call says; `accepted` is newest first. For a rule, even one that the change created,
+/// that is its newest change or none: an older one has been overwritten since. An update keeps what it does not mention, so
+/// over what was saved it changes nothing.
+fn last_saved<'a>(
+    accepted: &'a [(Change, Decided)],
+    rule: Option<&str>,
+    prepared: &Prepared,
+) -> Option<&'a (Change, Decided)> {
+    let is_rule = |(change, decided): &&(Change, Decided)| match (rule, &change.existing_id) {
         (None, existing) => existing.is_none(),
         (Some(rule), Some(existing)) => existing == rule,
         (Some(rule), None) => decided.saved_id.as_deref() == Some(rule),
     };
-    let body = || match rule {
-        Some(_) => prepared.body_over(&change.body),
-        None => prepared.body(),
-    };
-    change.what == WHAT && is_rule && body() == change.body
+    let mut of_rule = accepted.iter().filter(|(change, _)| change.what == WHAT).filter(is_rule);
+    match rule {
+        Some(_) => of_rule.next().filter(|(change, _)| prepared.body_over(&change.body) == change.body),
+        None => of_rule.find(|(change, _)| prepared.body() == change.body),
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +140,7 @@ mod tests {
         for (what, existing, rule, body, expected, reason) in rows {
             let (change, decided) = accepted(what, existing, json!({"v": 1, "name": "W"}));
             let prepared = Prepared::from_text(&json!({"name": "W", "v": body}));
-            assert_eq!(is_same(&change, &decided, rule, &prepared), expected, "{reason}");
+            assert_eq!(last_saved(&[(change, decided)], rule, &prepared).is_some(), expected, "{reason}");
         }
     }
 
@@ -155,7 +159,21 @@ mod tests {
         ];
         for (prepared, rule, expected, reason) in rows {
             let (change, decided) = accepted(WHAT, rule, saved.clone());
-            assert_eq!(is_same(&change, &decided, rule, &Prepared::from_text(&prepared)), expected, "{reason}");
+            let is_saved = last_saved(&[(change, decided)], rule, &Prepared::from_text(&prepared)).is_some();
+            assert_eq!(is_saved, expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_was_overwritten_since_is_not_saved() {
+        let newest_first = [
+            accepted(WHAT, Some("r2"), json!({"name": "W", "v": 1})),
+            accepted(WHAT, Some("r1"), json!({"name": "W", "v": 3})),
+            accepted(WHAT, Some("r1"), json!({"name": "W", "v": 1})),
+        ];
+        for (version, is_saved) in [(1, false), (3, true)] {
+            let prepared = Prepared::from_text(&json!({"name": "W", "v": version}));
+            assert_eq!(last_saved(&newest_first, Some("r1"), &prepared).is_some(), is_saved, "{version}");
         }
     }
 }

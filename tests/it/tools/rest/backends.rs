@@ -50,7 +50,7 @@ const KEY: &str = "key-of-the-search-service";
 
 const SETTINGS: &str = r#"
 [backends.web.headers]
-X-Plan = "large-plan"
+X-Plan = "Plan large-plan"
 [backends.data.headers]
 apikey = "public-key-of-the-tables"
 "#;
@@ -58,7 +58,9 @@ apikey = "public-key-of-the-tables"
 /// What the web service says: the request's own secrets, as a service in trouble might.
 fn repeating(request: &Request) -> Option<Answer> {
     let sent: Vec<&str> = request.headers.iter().map(|(_, value)| value.as_str()).collect();
-    answer(&json!({"heard": sent}))
+    // Many services repeat a key without the scheme before it.
+    let bare: Vec<&str> = sent.iter().filter_map(|value| value.rsplit(' ').next()).collect();
+    answer(&json!({"heard": sent, "bare": bare}))
 }
 
 #[tokio::test]
@@ -110,7 +112,7 @@ async fn each_backend_gets_its_own_requests_and_credentials() {
         assert_eq!(request.header("apikey"), Some("public-key-of-the-tables"));
     }
     for request in web.requests() {
-        assert_eq!(request.header("x-plan"), Some("large-plan"));
+        assert_eq!(request.header("x-plan"), Some("Plan large-plan"));
         assert!(request.headers.iter().all(|(_, value)| !value.contains(&s.app.token)), "{:?}", request.headers);
     }
     let heard: String = s.model.requests().iter().map(|request| request.json().to_string()).collect();
