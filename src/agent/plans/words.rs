@@ -119,13 +119,18 @@ pub fn to_carry_out(plan: &Plan, step: &Step, mark: &str) -> String {
     let mut left = ALL_HANDED_ON_BYTES;
     for need in step.needs.iter().filter_map(|need| plan.step(*need)) {
         let Some(result) = &need.result else { continue };
-        let text = result.to_string();
-        let most = HANDED_ON_BYTES.min(left);
-        let text = fit_json(&text, most, LEFT_OUT).unwrap_or(text);
+        let text = handed_on(result, HANDED_ON_BYTES.min(left));
         left = left.saturating_sub(text.len());
         request.push_str(&format!("\n\nResult of step {} ({mark}):\n{text}\n({mark})", need.number));
     }
     request
+}
+
+/// A step's result as another one reads it.
+fn handed_on(result: &Value, most: usize) -> String {
+    let text = result.to_string();
+    let fitting = fit_json(&text, most, LEFT_OUT).filter(|_| text.len() > most);
+    fitting.unwrap_or(text)
 }
 
 /// What the review says; `None` where it cannot be used.
@@ -238,5 +243,21 @@ pub fn clipped(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_that_fits_is_handed_on_as_it_is() {
+        for result in [json!({"id": "t1"}), json!([1, 2]), json!("words"), json!(42), json!(true), Value::Null] {
+            assert_eq!(handed_on(&result, HANDED_ON_BYTES), result.to_string());
+        }
+        let cut = handed_on(&json!(["x".repeat(1000), "y"]), 100);
+        assert!(cut.len() < 300 && cut.contains(LEFT_OUT), "{cut}");
     }
 }

@@ -113,8 +113,12 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// Ends a run whose calls fail one after the other. A call that waits for a person has not failed.
+    /// Ends a run whose calls fail one after the other. A call that waits for a person has not failed, nor have those that are not
+    /// made since it does.
     fn unless_failing(&self, fate: CallFate, transcript: &mut Transcript) -> Result<(), Ended> {
+        if transcript.pending.holds() {
+            return Ok(());
+        }
         transcript.failures = match fate {
             CallFate::Done | CallFate::AwaitsApproval | CallFate::AwaitsClient => 0,
             CallFate::Failed | CallFate::NotRun | CallFate::Unknown => transcript.failures.saturating_add(1),

@@ -308,6 +308,8 @@ impl Turns<'_> {
                         OnLimit::Answer => {
                             self.refuse_calls(transcript, AT_LIMIT);
                             transcript.settle("stop", self.now_ms());
+                            // The last words are a turn of their own, whose pieces are kept behind this one.
+                            self.commit_round(transcript).await?;
                             self.last_words(transcript, (&system, &offer), limit).await.map(|()| Flow::Done)
                         }
                     };

@@ -135,6 +135,16 @@ async fn ten_failures_in_a_row_end_an_answer_and_a_success_begins_anew() {
 }
 
 #[tokio::test]
+async fn calls_that_are_not_made_since_another_one_waits_have_not_failed() {
+    let held = turn().call("held", "run_command", &json!({"command": "true"}));
+    let reads = (0..10).fold(held, |turn, n| turn.call(&format!("r{n}"), "read_file", &json!({"path": "a.txt"})));
+    let coding = Coding::with(&[("a.txt", "x")], &[("WORKSPACE__COMMANDS", "ask")], vec![reads.done()]).await;
+    let frames = coding.say("Run it, and look").await;
+    assert_eq!(all(&frames, "error"), [] as [Value; 0]);
+    assert_eq!(all(&frames, "approval_request").len(), 1);
+}
+
+#[tokio::test]
 async fn edits_reach_clients_of_other_wires_as_their_own_parts() {
     let args = json!({"path": "a.txt", "content": "x\n"});
     let turns = || vec![calls("w", "write_to_file", &args), says("Done.")];
