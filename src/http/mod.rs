@@ -467,7 +467,7 @@ fn cors(origins: &[String], has_cookie: bool) -> Option<CorsLayer> {
     let layer = CorsLayer::new()
         .allow_origin(allowed)
         .allow_credentials(has_cookie && !is_any)
-        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS])
         // Clients of many kinds send headers of their own, and only the token identifies the user.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([

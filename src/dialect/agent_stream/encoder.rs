@@ -322,8 +322,12 @@ impl Encoder for AgentStreamEncoder {
         frame::write_comment(out, "keep-alive");
     }
 
-    fn draining(&mut self, _come_back_ms: Option<u32>, out: &mut BytesMut) {
+    /// These clients do not come back by themselves, and wait for the last frame.
+    fn draining(&mut self, come_back_ms: Option<u32>, out: &mut BytesMut) {
         frame::write_comment(out, "draining");
+        if come_back_ms.is_some() {
+            self.failed(BROKEN_OFF, "interrupted", out);
+        }
     }
 }
 

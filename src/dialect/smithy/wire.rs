@@ -1,12 +1,13 @@
 //! This protocol among all others: its route, and how its requests are answered.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::Smithy;
 use super::encoder::SmithyEncoder;
 use super::request::{Body, Read};
-use crate::chat::approval::DecisionRule;
+use super::words;
+use crate::chat::approval::{APPROVAL_REQUEST, DecisionRule};
 use crate::chat::artifact::CHECKPOINT;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
@@ -103,6 +104,7 @@ impl Reply for Frames {
         Some(Box::new(Whole {
             dialog: of.conversation.to_string(),
             text: String::new(),
+            waiting: Vec::new(),
             checkpoint: None,
             session: None,
         }))
@@ -113,6 +115,8 @@ impl Reply for Frames {
 struct Whole {
     dialog: String,
     text: String,
+    /// What is told of calls that wait, at the end.
+    waiting: Vec<String>,
     checkpoint: Option<String>,
     session: Option<String>,
 }
@@ -138,6 +142,15 @@ impl Document for Whole {
     fn hear(&mut self, event: &AgentEvent) -> Option<Outcome> {
         match event {
             AgentEvent::TextDelta { text } => self.text.push_str(text),
+            AgentEvent::Notice(notice) => self.text.push_str(&notice.said),
+            AgentEvent::Artifact(artifact) if artifact.kind == APPROVAL_REQUEST => {
+                let tool = artifact.payload.get("tool").and_then(Value::as_str);
+                self.waiting.push(words::waits(tool.unwrap_or_default()));
+            }
+            AgentEvent::AwaitingApproval { .. } => {
+                self.text.extend(self.waiting.drain(..));
+                return Some(Outcome::Whole(self.answer()));
+            }
             AgentEvent::Artifact(artifact) if artifact.kind == CHECKPOINT => {
                 let text = |name: &str| artifact.payload.get(name).and_then(|value| value.as_str().map(str::to_owned));
                 (self.checkpoint, self.session) = (text("checkpoint_id"), text("session"));
@@ -151,7 +164,7 @@ impl Document for Whole {
     }
 
     fn lost(&mut self) -> Outcome {
-        let message = super::words::INTERRUPTED.to_owned();
+        let message = words::INTERRUPTED.to_owned();
         Self::failed(Failure { code: FailureCode::Interrupted, message, retryable: true })
     }
 }

@@ -176,6 +176,17 @@ async fn one_document_of_a_failure_is_a_failure() {
 }
 
 #[tokio::test]
+async fn one_document_tells_of_a_call_that_waits() {
+    let turns = vec![turn().text("I run.").call("c", "run_command", &json!({"command": "true"})).done()];
+    let editor = Editor::with(&[], &[("WORKSPACE__COMMANDS", "ask")], turns).await;
+    let body = json!({"messages": [{"role": "user", "content": "Go"}], "stream": false, "dialog_id": "d"});
+    let (status, answer) = editor.ask(Method::POST, "/api/chat", Some(body)).await;
+    let content = answer["content"].as_str().unwrap();
+    assert_eq!((status, &answer["done"]), (200, &json!(true)));
+    assert!(content.starts_with("I run.") && content.contains("run_command waits until you approve it"), "{content}");
+}
+
+#[tokio::test]
 async fn an_answer_that_never_comes_to_its_end_is_ended() {
     let look = |request: &Request| {
         let nth = request.json()["messages"].as_array().unwrap().len();
