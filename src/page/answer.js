@@ -253,9 +253,15 @@ class Answer extends HTMLElement {
     element.take(directive);
   }
 
+  /** What is told again, as when a run is read anew, stands in one place of the thread. */
+  #isNowHere(name, isSame) {
+    for (const before of this.closest("sb-thread")?.querySelectorAll(name) ?? []) if (isSame(before)) before.remove();
+  }
+
   addPreview(preview, state) {
     if (!PREVIEWS.includes(preview.kind)) return;
     this.#closeText();
+    this.#isNowHere("sb-preview", (before) => before.preview?.preview_id === preview.preview_id);
     const element = document.createElement("sb-preview");
     element.load = this.#loadPreview;
     this.#add(element);
@@ -265,6 +271,7 @@ class Answer extends HTMLElement {
 
   addApproval(approval) {
     this.#closeText();
+    this.#isNowHere("sb-approval", (before) => before.approval?.approval_id === approval.approval_id);
     const element = document.createElement("sb-approval");
     this.#add(element);
     element.approval = approval;

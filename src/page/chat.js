@@ -41,7 +41,7 @@ export class Chat {
     composer.client = client;
     thread.client = client;
     this.#queue = new Queue(composer);
-    thread.addEventListener("say", (event) => this.send(event.detail));
+    thread.addEventListener("say", (event) => this.#sayOrKeep(event.detail));
     thread.addEventListener("edit", (event) => this.#edit(event.target, event.detail));
     thread.addEventListener("branch", (event) => this.#showBranch(event.target, event.detail));
     thread.addEventListener("retry", (event) => this.#retry(event.target));
@@ -52,7 +52,7 @@ export class Chat {
       manner: (rest) => this.#manner(rest),
       follow: (run, options) => this.#follow(run, options),
       newAnswer: () => this.#newAnswer(),
-      send: (text) => this.send(text),
+      say: (text) => this.#sayOrKeep(text),
       changed,
     } });
     thread.addEventListener("reconnect", (event) => this.#reattach(event.target));
@@ -169,6 +169,11 @@ export class Chat {
     if (!this.#run) return this.send(text, { files });
     this.#queue.add(text, files);
     return true;
+  }
+
+  /** The same of what stands in the thread: what cannot be said now comes to where the user writes. @param {string} text */
+  #sayOrKeep(text) {
+    if (!this.#say(text, [])) this.#composer.giveBack(text);
   }
 
   /** Sends a message; with `parent` on a branch of its own. @param {string} text @param {{parent?: string,
@@ -424,13 +429,19 @@ export class Chat {
   }
 
   async #edit(question, text) {
-    if (!this.#isIdle) return;
     const opening = this.#opening;
     const { conversation } = this;
+    const isFree = () => {
+      if (this.#isIdle) return true;
+      question.edit(text);
+      announce(t("A message can be changed when nothing is being written."));
+      return false;
+    };
+    if (!isFree()) return;
     try {
       // What the server does not have has no place there, and is said anew behind the newest.
       const parent = question.messageIds.length > 0 ? await this.#past.before(question.messageIds, conversation) : undefined;
-      if (opening !== this.#opening || !this.#isIdle) return;
+      if (opening !== this.#opening || !isFree()) return;
       if (question.messageIds.length > 0 && parent === undefined) {
         await this.open(conversation);
         this.#composer.giveBack(text, question.files);
@@ -458,7 +469,11 @@ export class Chat {
     this.head = null;
     forgetFound();
     this.#queue.takeBack();
+    const unsent = this.#unsent?.asked;
     this.#unsent = null;
+    // What the server has not taken is in no conversation.
+    if (unsent?.message !== undefined) this.#composer.giveBack(unsent.message, unsent.files);
+    this.#past.leave();
     this.#lost = null;
     this.#workspace.leave();
     this.#composer.running = false;

@@ -10,7 +10,7 @@ export class Decisions {
   #client; #composer; #banner; #chat;
 
   /** @param {{chat: {isIdle: () => boolean, opening: () => number, manner: (rest: object) => object, follow: (run: any, options: object) => Promise<void>,
-   *   newAnswer: () => HTMLElement, send: (text: string) => boolean, changed: (what: object) => void}}} parts What the conversation does. */
+   *   newAnswer: () => HTMLElement, say: (text: string) => void, changed: (what: object) => void}}} parts What the conversation does. */
   constructor({ client, thread, composer, banner, chat }) {
     this.#client = client;
     this.#composer = composer;
@@ -65,7 +65,7 @@ export class Decisions {
     }
     element.drop();
     for (const asking of document.querySelectorAll("sb-approval")) if (asking.approval?.origin?.plan_id === id) asking.state = "rejected";
-    if (say) this.#chat.send(say);
+    if (say) this.#chat.say(say);
   }
 
   /** The screen that this action belongs to is not here, unless somebody has built the page into one. */

@@ -188,6 +188,12 @@ export class Past {
     this.#tip = undefined;
   }
 
+  /** Nothing of a conversation is shown any more. */
+  leave() {
+    this.begun();
+    this.#messages = [];
+  }
+
   /** Notes what the server has by now, which is the newest branch. */
   note(view) {
     this.#messages = view.messages;

@@ -116,6 +116,7 @@ export const texts = {
   "The answer is complete.": "Die Antwort ist vollständig.",
   "Something went wrong in this page.": "In dieser Seite ging etwas schief.",
   "The message was not answered: {0}": "Die Nachricht wurde nicht beantwortet: {0}",
+  "A message can be changed when nothing is being written.": "Eine Nachricht kann geändert werden, wenn gerade nichts geschrieben wird.",
   "Another version can be shown when nothing is being written.": "Eine andere Fassung kann gezeigt werden, wenn gerade nichts geschrieben wird.",
   "The other version could not be read: {0}": "Die andere Fassung konnte nicht gelesen werden: {0}",
   "The conversation has gone on elsewhere. Your message is kept where you write.": "Die Unterhaltung ging anderswo weiter. Ihre Nachricht steht noch im Eingabefeld.",

@@ -56,7 +56,7 @@ async fn an_answer_is_stopped_continued_and_given_again_and_a_question_changed()
 
 #[tokio::test]
 async fn an_older_answer_is_given_again_and_the_versions_are_a_click_apart() {
-    let s = Scripted::playing(["One", "Two", "Again", "Third"].map(says)).await;
+    let s = Scripted::playing(["One", "Two", "Again", "Third", "Fourth"].map(says)).await;
     let Some(seen) = visit("versions", &s.app).await else { return };
     let older = ["? First", "! One", "? Second", "! Two"];
     let expected = json!({
@@ -64,10 +64,12 @@ async fn an_older_answer_is_given_again_and_the_versions_are_a_click_apart() {
         "before": {"thread": older, "at": ["1/2"], "focus": "Later version"},
         "third": {"thread": ["? First", "! One", "? Second", "! Two", "? And?", "! Third"], "at": ["1/2"]},
         "reloaded": {"thread": ["? First", "! One", "? Second", "! Two", "? And?", "! Third"], "at": ["1/2"]},
+        "anew": ["? Anew", "! Fourth"],
         "wrong": [],
     });
     assert_eq!(seen, expected);
-    let said: Vec<Value> = s.last_asked().into_iter().map(|message| message["content"].clone()).collect();
+    let branched = &s.model.requests()[3].json()["messages"];
+    let said: Vec<Value> = branched.as_array().unwrap().iter().map(|message| message["content"].clone()).collect();
     let has = |text: &str| said.iter().any(|content| content == text);
     assert!(has("Two") && !has("Again"), "what is said on a branch goes on there: {said:#?}");
 }

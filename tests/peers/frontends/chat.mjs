@@ -52,7 +52,8 @@ const cases = {
     return { seen, focus: await page.evaluate(() => document.activeElement?.id) };
   }),
 
-  /** The first answer is given again, then its first version is looked at, and gone on with. */
+  /** The first answer is given again, then its first version is looked at, and gone on with. From an older version a new conversation is
+   *  begun. */
   versions: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
     const at = () => page.evaluate(() => [...document.querySelectorAll(".versions-at")].map((element) => element.lastChild.data));
     const marked = (text) => page.waitForFunction((text) => document.querySelector(".versions-at")?.lastChild.data === text, text);
@@ -76,7 +77,13 @@ const cases = {
     const third = { thread: await thread(), at: await at() };
     await page.reload();
     await answered(3);
-    return { again, before, third, reloaded: { thread: await thread(), at: await at() } };
+    const reloaded = { thread: await thread(), at: await at() };
+    await page.click("[aria-label='Later version']");
+    await sees("Again");
+    await page.click("#new");
+    await say("Anew");
+    await answered(1);
+    return { again, before, third, reloaded, anew: await thread() };
   }),
 
   /** An answer breaks off, another one follows; all of it is read again, and the first one is tried again. */
