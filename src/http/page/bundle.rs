@@ -3,7 +3,8 @@
 //!
 //! It reads the modules of our own style and of `vendor/`, and no others: an `import` is one line, names its bindings and a
 //! relative path; an `export` stands in front of a declaration, or, in `vendor/`, as a list at the end. Each module becomes a
-//! function that gives its exports, which is called once, when its first reader asks for it.
+//! function that gives its exports, which is called once, when its first reader asks for it. Ours are sent without their comments
+//! and indentation: no text in them goes over a line.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,10 +144,10 @@ fn module(name: &str, text: &str) -> Result<Module, BundleError> {
     let mut exports: Vec<(String, String)> = Vec::new();
     let is_vendored = name.starts_with("vendor/");
     let mut is_comment = false;
-    for line in text.lines() {
-        let start = line.trim_start();
+    for mut line in text.lines() {
         // Comments are for whoever reads the files, which are served too.
         if !is_vendored {
+            let start = line.trim_start();
             let begins = start.starts_with("/*");
             if is_comment || begins {
                 is_comment = !start.contains("*/");
@@ -155,6 +156,7 @@ fn module(name: &str, text: &str) -> Result<Module, BundleError> {
             if start.is_empty() || start.starts_with("//") {
                 continue;
             }
+            line = start;
         }
         if line.starts_with("//# sourceMappingURL") {
             continue;
@@ -267,7 +269,7 @@ mod tests {
     fn modules_become_functions_in_the_order_of_their_needs() {
         let bundles = bundled(&[
             ("app.js", "// Words.\nimport { a as b } from \"./a.js\";\nimport './vendor/v.js';\n\nb(import(\"./later.js\"));\n"),
-            ("a.js", "/** Words. */\nexport async function a() {}\nexport const c = 1;\n"),
+            ("a.js", "/** Words. */\nexport async function a() {\n  return 1;\n}\nexport const c = 1;\n"),
             ("vendor/v.js", "// Kept.\nvar q=1;export{q as value,q as default};\n//# sourceMappingURL=v.js.map\n"),
             ("later.js", "import { a } from \"./a.js\";\nimport { deep } from './deep/one.js';\n"),
             ("deep/one.js", "import { c } from '../a.js';\nexport class deep {}\n"),
@@ -276,7 +278,7 @@ mod tests {
         ])
         .unwrap();
         let main = [
-            "$define(\"a.js\", ($, $import) => {\nasync function a() {}\nconst c = 1;\nreturn { \"a\": a, \"c\": c };\n});\n",
+            "$define(\"a.js\", ($, $import) => {\nasync function a() {\nreturn 1;\n}\nconst c = 1;\nreturn { \"a\": a, \"c\": c };\n});\n",
             "$define(\"vendor/v.js\", ($, $import) => {\n// Kept.\nvar q=1;\nreturn { \"value\": q, \"default\": q };\n});\n",
             "$define(\"app.js\", ($, $import) => {\nconst { a: b } = $(\"a.js\");\n$(\"vendor/v.js\");\nb($import(\"later.js\"));\nreturn {  };\n});\n",
             "$(\"app.js\");\n",
