@@ -8,6 +8,7 @@ import "./payload.js";
 import "./plan.js";
 import "./preview.js";
 import { CallDetails } from "./tools.js";
+import { undecided } from "./decision.js";
 import { copyButton, h, icon, iconButton } from "./dom.js";
 import { inWords, isPassing } from "./errors.js";
 import { Opinion } from "./feedback.js";
@@ -161,7 +162,7 @@ class Answer extends HTMLElement {
         break;
       case "workflow_preview":
       case "table_config_preview":
-        this.addPreview({ ...data, kind: event }, "waiting");
+        this.addPreview({ ...data, kind: event });
         break;
       case "approval_request":
         if (data.origin) this.#planOf(data.origin)?.hold(data.tool_use_id);
@@ -255,10 +256,16 @@ class Answer extends HTMLElement {
 
   /** What is told again, as when a run is read anew, stands in one place of the thread. */
   #isNowHere(name, isSame) {
-    for (const before of this.closest("sb-thread")?.querySelectorAll(name) ?? []) if (isSame(before)) before.remove();
+    for (const before of this.closest("sb-thread")?.querySelectorAll(name) ?? []) {
+      if (!isSame(before)) continue;
+      const answer = before.closest("sb-answer");
+      before.remove();
+      if (answer !== this && answer.isEmpty) answer.closest("article").remove();
+    }
   }
 
-  addPreview(preview, state) {
+  /** One that is told again may be decided by now. */
+  addPreview(preview, mayBeOver = !this.seen) {
     if (!PREVIEWS.includes(preview.kind)) return;
     this.#closeText();
     this.#isNowHere("sb-preview", (before) => before.preview?.preview_id === preview.preview_id);
@@ -266,18 +273,19 @@ class Answer extends HTMLElement {
     element.load = this.#loadPreview;
     this.#add(element);
     element.preview = preview;
-    element.state = state;
+    if (!mayBeOver) return;
+    this.client?.preview(preview.preview_id).catch((error) => {
+      if (error.status === 404 && element.state === "waiting") Object.assign(element, undecided(error));
+    });
   }
 
   addApproval(approval) {
     this.#closeText();
     this.#isNowHere("sb-approval", (before) => before.approval?.approval_id === approval.approval_id);
     const element = document.createElement("sb-approval");
-    this.#add(element);
+    element.client = this.client;
     element.approval = approval;
-    element.state = "waiting";
-    // Without it the call is shown by its tool.
-    this.client?.approval(approval.approval_id).then(({ title }) => { element.heading = title; }, () => {});
+    this.#add(element);
   }
 
   /** The end of an answer that did not end well. */

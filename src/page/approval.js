@@ -7,10 +7,14 @@ import { t } from './texts.js';
 const ENDED = {
   accepted: t('Approved.'), rejected: t('Rejected; the call is not made.'), expired: t('Nobody decided in time; the call is not made.'),
 };
+/** States that the server tells. */
+const DECIDED = { approved: 'accepted', rejected: 'rejected', expired: 'expired' };
 const STATES = ['waiting', 'deciding', 'accepted', 'rejected', 'failed', 'expired', 'ended'];
 /** The most lines of the readable form; the raw form has all. */
 const MAX_LINES = 200;
 const MAX_RAW = 500_000;
+/** How often it is asked whether somebody with the role has decided. */
+const AGAIN_MS = 60_000;
 
 class SbApproval extends HTMLElement {
   #approval = null;
@@ -19,9 +23,13 @@ class SbApproval extends HTMLElement {
   #heading = '';
   #form = null;
   #clock = 0;
+  #again = 0;
   #left = null;
+  #asks = null;
+  /** Tells how the call stands and what it is about, where somebody asks. @type {import("./client.js").Switchboard} */
+  client = null;
 
-  /** `{approval_id, tool, arguments, digest, needs, role?, not_requester?, expires_at_ms}`; or the route's, with `expires_at`. */
+  /** `{approval_id, tool, arguments, digest, needs, role?, not_requester?, state?, expires_at_ms}`; or the route's, with `expires_at`. */
   set approval(approval) {
     this.#approval = approval;
     if (this.isConnected) this.#draw();
@@ -61,19 +69,40 @@ class SbApproval extends HTMLElement {
   connectedCallback() {
     if (this.#approval && !this.#form) this.#draw();
     this.#clock = setInterval(() => this.#tick(), 1000);
+    this.#again = setInterval(() => { if (this.#approval?.needs === 'role') this.#look(); }, AGAIN_MS);
+    document.addEventListener('visibilitychange', this.#look);
+    this.#ask();
   }
 
   disconnectedCallback() {
     clearInterval(this.#clock);
+    clearInterval(this.#again);
+    document.removeEventListener('visibilitychange', this.#look);
+  }
+
+  /** It is looked at again. */
+  #look = () => { if (!document.hidden && this.#isOpen) this.#ask(); };
+
+  get #isOpen() { return this.#state === 'waiting' || this.#state === 'failed'; }
+
+  /** What it is about, and what somebody else has decided. Where nobody tells, it is shown by its tool, and waits. */
+  async #ask() {
+    const { title, state } = await this.client?.approval(this.#approval.approval_id).catch(() => null) ?? {};
+    this.heading = title;
+    if (!this.#isOpen) return;
+    if (Object.hasOwn(DECIDED, state ?? '')) this.state = DECIDED[state];
+    if (state !== 'granted' || this.#approval.state === state) return;
+    this.#approval = { ...this.#approval, state };
+    this.#asks.textContent = asks(this.#approval);
   }
 
   #draw() {
     const approval = this.#approval;
     const args = isObject(approval?.arguments) ? approval.arguments : {};
     const digest = text(approval, 'digest');
-    const role = text(approval, 'role');
     const id = freshId('approval');
     this.#form = decision(this, { yes: 'approve', no: 'reject', yesLabel: t('Approve'), noLabel: t('Reject'), detail: () => ({ digest }) }, ENDED);
+    this.#asks = h('span', { role: 'status' }, asks(approval));
     this.#left = h('span', { class: 'sb-left', role: 'timer' });
     const whole = pretty(args, MAX_RAW);
     const isWhole = !whole.endsWith(' more characters') && whole.length <= MAX_RAW;
@@ -82,7 +111,7 @@ class SbApproval extends HTMLElement {
       digest ? h('p', { class: 'sb-note' }, t('Digest '), h('code', null, brief(digest, 80))) : null);
     this.replaceChildren(h('section', { class: 'sb-card sb-asks', role: 'group', 'aria-labelledby': id },
       this.#heading ? h('h3', { id }, seenNodes(this.#heading), '?') : h('h3', { id }, t('May I call '), h('code', null, brief(text(approval, 'tool') || '?', 120)), '?'),
-      h('p', { class: 'sb-note' }, asks(approval, role), ' ', this.#left),
+      h('p', { class: 'sb-note' }, this.#asks, ' ', this.#left),
       readable(args), isWhole ? null : h('p', { class: 'sb-warning' }, t('The arguments are too long to be shown whole. Approve them only if you trust where they come from.')),
       hasInexact(args) ? h('p', { class: 'sb-warning' }, t('A number is larger than this page can show digit by digit. Its last digits may differ from what is sent.')) : null,
       folded, this.#form.element));
@@ -93,8 +122,7 @@ class SbApproval extends HTMLElement {
   #tick() {
     if (!this.#left) return;
     const expires = Number.isFinite(this.#approval?.expires_at_ms) ? this.#approval.expires_at_ms : Date.parse(text(this.#approval, 'expires_at'));
-    const isOpen = this.#state === 'waiting' || this.#state === 'failed';
-    if (!isOpen || !Number.isFinite(expires)) {
+    if (!this.#isOpen || !Number.isFinite(expires)) {
       this.#left.textContent = '';
       return;
     }
@@ -109,9 +137,10 @@ class SbApproval extends HTMLElement {
 }
 
 /** Who has to decide, for people. */
-function asks(approval, role) {
+function asks(approval) {
   if (approval?.needs !== 'role') return t('You have to approve this.');
-  const name = brief(role || '?', 60);
+  const name = brief(text(approval, 'role') || '?', 60);
+  if (approval.state === 'granted') return t('Somebody with the role “{0}” has approved this. The call is made when you approve it, too.', name);
   return approval.not_requester === true
     ? t('Somebody else than the one who asked, with the role “{0}”, has to approve this.', name) : t('Somebody with the role “{0}” has to approve this.', name);
 }

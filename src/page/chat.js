@@ -52,6 +52,8 @@ export class Chat {
       manner: (rest) => this.#manner(rest),
       follow: (run, options) => this.#follow(run, options),
       newAnswer: () => this.#newAnswer(),
+      run: () => this.#run,
+      reopen: () => this.open(this.conversation),
       say: (text) => this.#sayOrKeep(text),
       changed,
     } });

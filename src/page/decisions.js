@@ -9,8 +9,9 @@ import { t } from "./texts.js";
 export class Decisions {
   #client; #composer; #banner; #chat;
 
-  /** @param {{chat: {isIdle: () => boolean, opening: () => number, manner: (rest: object) => object, follow: (run: any, options: object) => Promise<void>,
-   *   newAnswer: () => HTMLElement, say: (text: string) => void, changed: (what: object) => void}}} parts What the conversation does. */
+  /** @param {{chat: {isIdle: () => boolean, run: () => any, opening: () => number, manner: (rest: object) => object,
+   *   follow: (run: any, options: object) => Promise<void>, newAnswer: () => HTMLElement, reopen: () => Promise<void>,
+   *   say: (text: string) => void, changed: (what: object) => void}}} parts What the conversation does. */
   constructor({ client, thread, composer, banner, chat }) {
     this.#client = client;
     this.#composer = composer;
@@ -28,8 +29,11 @@ export class Decisions {
       if (target.localName === "sb-preview") {
         await this.#client.decidePreview(target.preview.preview_id, { decision, comment });
       } else {
-        if (!this.#chat.isIdle()) throw new Error(t("An answer is being written; stop it, or wait."));
-        await this.#decideCall(target, { decision, comment, digest: digest ?? target.approval.digest });
+        const decided = { decision, comment, digest: digest ?? target.approval.digest, context: this.#composer.context };
+        // Another decision has to be taken before this one can join its run.
+        await this.#chat.run()?.started.catch(() => {});
+        if (this.#chat.isIdle() && opening === this.#chat.opening()) await this.#decideCall(target, decided);
+        else await this.#join(target, decided, opening);
       }
       target.state = decision === "reject" ? "rejected" : "accepted";
       if (opening !== this.#chat.opening()) return;
@@ -44,7 +48,7 @@ export class Decisions {
 
   /** A call that was decided goes on as a run; where none begins, nothing of it stays in the thread. */
   async #decideCall(target, decided) {
-    const run = this.#client.decideApproval(target.approval.approval_id, this.#chat.manner({ ...decided, context: this.#composer.context }));
+    const run = this.#client.decideApproval(target.approval.approval_id, this.#chat.manner(decided));
     const answer = this.#chat.newAnswer();
     const following = this.#chat.follow(run, { answer });
     await run.started.catch(async (error) => {
@@ -53,6 +57,16 @@ export class Decisions {
       throw error;
     });
     if (run.document) target.message = t("Your decision is kept.");
+  }
+
+  /** While an answer is written: the run behind another call of the same turn takes the decision in, and is read already. Where it is
+   *  any other run, the server refuses. */
+  async #join(target, decided, opening) {
+    const written = this.#chat.run()?.runId;
+    const run = this.#client.decideApproval(target.approval.approval_id, decided);
+    for await (const _ of run) break;
+    // Where that has ended meanwhile, another one begins.
+    if (run.runId !== written && opening === this.#chat.opening()) await this.#chat.reopen();
   }
 
   /** A plan that waits is not carried out any more; perhaps another one is made instead. */

@@ -177,7 +177,7 @@ export class Past {
     if (waiting.length === 0) return;
     const answer = this.#thread.lastAnswer ?? this.newAnswer("", "");
     for (const item of waiting) {
-      if (item.kind === "preview") answer.addPreview(asPreview(item), "waiting");
+      if (item.kind === "preview") answer.addPreview(asPreview(item), false);
       else answer.addApproval({ ...item, expires_at_ms: Date.parse(item.expires_at) });
     }
   }

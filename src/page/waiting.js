@@ -19,6 +19,7 @@ export function waitingList(items, user, { client }) {
     h("h2", {}, t("Waiting for a decision")),
     own.length > 0 && h("ul", { class: "waiting-list" }, ...own.map((item) => h("li", {},
       h("a", { href: `#/c/${encodeURIComponent(item.conversation_id)}` }, ...named(item, client)),
+      item.state === "granted" && h("span", { class: "waiting-about" }, t("Approved by somebody else; it waits for you.")),
       h("time", { datetime: item.created_at }, ago(item.created_at))))),
     ...directives.map((item) => directive(item, user, client)),
     others.length > 0 && h("h3", {}, t("Of other people")),

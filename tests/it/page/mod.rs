@@ -4,6 +4,7 @@
 mod assets;
 mod chat;
 mod client;
+mod decisions;
 mod directives;
 mod files;
 mod library;
