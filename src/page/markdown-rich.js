@@ -8,7 +8,9 @@ import { t } from './texts.js';
 /** Code that is longer has no colours, a formula that is longer is shown as it was written. */
 const CODE_CHARS = 50_000;
 const MATH_CHARS = 2_000;
-/** The longest that one text may take, and how often the worker is stopped before nobody asks it any more. */
+/** The longest that what reads a text may take to be loaded, and that the text may take then; and how often the worker is stopped before
+ *  nobody asks it any more. */
+const LOAD_MS = 20_000;
 const PATIENCE_MS = 2_000;
 const MOST_STOPS = 3;
 /** How many texts are remembered: an answer that is drawn anew has them already. */
@@ -117,15 +119,25 @@ function next() {
     return;
   }
   worker.postMessage({ id: 0, ...current.job });
+  waitFor(LOAD_MS);
+}
+
+/** So long for the current text. */
+function waitFor(ms) {
+  clearTimeout(current.timer);
   current.timer = setTimeout(() => {
     stops += 1;
     stop();
-  }, PATIENCE_MS);
+  }, ms);
 }
 
 function begin() {
   const begun = startWorker();
-  begun.addEventListener('message', ({ data }) => { if (begun === worker) ended(data.tree); });
+  begun.addEventListener('message', ({ data }) => {
+    if (begun !== worker) return;
+    if (data.isReady) waitFor(PATIENCE_MS);
+    else ended(data.tree);
+  });
   begun.addEventListener('error', () => { if (begun === worker) { stops += 1; stop(); } });
   return begun;
 }

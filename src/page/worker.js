@@ -13,27 +13,34 @@ let math = null;
 addEventListener("message", async ({ data: { id, kind, text, language, isBlock } }) => {
   let tree = null;
   try {
-    tree = kind === "code" ? await code(text, language) : await formula(text, isBlock);
+    await (kind === "code" ? learn(language) : loadMath());
+    postMessage({ id, isReady: true });
+    tree = kind === "code" ? code(text, language) : formula(text, isBlock);
   } catch {
     // It stays as it was written.
   }
   postMessage({ id, tree });
 });
 
+async function learn(language) {
+  if (known.has(language)) return;
+  const { default: grammar } = await import(`./vendor/highlight/languages/${language}.min.js`);
+  hljs.registerLanguage(language, grammar);
+  known.add(language);
+}
+
+async function loadMath() {
+  math ??= (await import("./vendor/temml/temml.min.js")).default;
+}
+
 /** The text as `[scope, ...parts]`, each part a text or such a list. */
-async function code(text, language) {
-  if (!known.has(language)) {
-    const { default: grammar } = await import(`./vendor/highlight/languages/${language}.min.js`);
-    hljs.registerLanguage(language, grammar);
-    known.add(language);
-  }
+function code(text, language) {
   const { rootNode } = hljs.highlight(text, { language, ignoreIllegals: true })._emitter;
   return bounded(rootNode, (node) => [node.scope ?? "", {}, node.children ?? []]);
 }
 
 /** The formula as `[element, attributes, ...parts]`. */
-async function formula(text, isBlock) {
-  math ??= (await import("./vendor/temml/temml.min.js")).default;
+function formula(text, isBlock) {
   // It may name no address, and define little.
   const options = { displayMode: isBlock, throwOnError: true, trust: false, maxExpand: 200, maxSize: [40, 400], wrap: "none" };
   const tree = math.__renderToMathMLTree(text, options);

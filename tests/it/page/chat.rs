@@ -157,6 +157,13 @@ async fn an_answer_is_drawn_with_all_that_people_write_and_copied_as_it_is() {
          ![map](https://elsewhere.example/x.png)\n\n[^1]: The note.\n"
     );
     let s = Scripted::playing([says(&text)]).await;
+#[tokio::test]
+async fn a_formula_is_drawn_however_long_what_reads_it_is_loaded() {
+    let s = Scripted::playing([says("It is $a^2$.")]).await;
+    let Some(seen) = visit("slow", &s.app).await else { return };
+    assert_eq!(seen, json!({"formula": ["a", "2"], "wrong": []}));
+}
+
     let Some(seen) = visit("rich", &s.app).await else { return };
     let expected = json!({
         "drawn": {

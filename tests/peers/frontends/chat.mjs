@@ -235,6 +235,22 @@ const cases = {
     const code = await copied();
     // A browser that does not let the page write both lets it write the text: then once more.
     let html = "";
+  /** What reads formulas comes late. */
+  slow: () => visit({}, async (page, { ready, say, answered }) => {
+    const late = held();
+    await page.clock.install();
+    await page.route("**/vendor/temml/**", async (route) => { await late.pass(); await route.continue(); });
+    await page.reload();
+    await ready();
+    await say("Show me");
+    await answered(1);
+    await late.asked;
+    await page.clock.fastForward(10_000);
+    late.release();
+    await page.locator(".answer-body math").waitFor();
+    return { formula: await page.locator("math mi, math mn").allTextContents() };
+  }),
+
     for (let tries = 0; tries < 5 && html === ""; tries += 1) {
       await page.click("[aria-label='Copy answer']");
       await page.waitForFunction(() => navigator.clipboard.readText().then((text) => text.includes("Report")));
