@@ -9,17 +9,21 @@ import { sentence, short, toolName } from "./format.js";
 import { explained, inWords, isOfFiles, tooLong } from "./errors.js";
 import { Past } from "./past.js";
 import { Queue } from "./queue.js";
+import { forget, keep, recalled } from "./tab.js";
 import { t } from "./texts.js";
 
 /** What the banner says while a connection is opened again. */
 const CONNECTION = "connection";
 
+/** A message that the server has not taken outlives a reload, with its key. */
+const UNSENT = "switchboard.unsent";
+
 /** Drives a thread and a composer with a client. */
 export class Chat {
   #client; #thread; #composer; #banner; #changed; #past; #queue; #workspace;
   #run = null;
-  /** What the server has not taken, or not told that it has. */
-  #unsent = null;
+  /** See `#unsent`. */
+  #pending = null;
   /** The answer whose run may go on where we cannot read it. */
   #lost = null;
   #opening = 0;
@@ -48,12 +52,12 @@ export class Chat {
     thread.addEventListener("continue", (event) => this.#continue(event.target));
     new Decisions({ client, thread, composer, banner, chat: {
       isIdle: () => this.#isIdle,
+      run: () => this.#run,
+      reopen: () => this.open(this.conversation),
       opening: () => this.#opening,
       manner: (rest) => this.#manner(rest),
       follow: (run, options) => this.#follow(run, options),
       newAnswer: () => this.#newAnswer(),
-      run: () => this.#run,
-      reopen: () => this.open(this.conversation),
       say: (text) => this.#sayOrKeep(text),
       changed,
     } });
@@ -75,6 +79,7 @@ export class Chat {
     else this.#thread.notice(h("h2", {}, t("Nobody to ask")), h("p", {}, t("None of the assistants here is for the roles of your token.")));
     this.#changed({ title: "" });
     this.#composer.focus();
+    this.#recall();
   }
 
   /** Reads a conversation, and the answer that is being written in it. @param {string} id @param {import("./found.js").Found} [found] What is
@@ -95,6 +100,7 @@ export class Chat {
       this.#composer.pick(past.view.context_type);
       this.#show(past, found);
       this.#changed({ title: past.view.title });
+      this.#recall(past.view.messages);
       if (found && this.#showFound(found)) return;
       this.#thread.toEnd();
       this.#composer.focus();
@@ -232,6 +238,51 @@ export class Chat {
     this.#follow(run, { question });
   }
 
+  /** What the server has not taken, or not told that it has. A message is kept with the ids of those before it. */
+  get #unsent() { return this.#pending; }
+
+  set #unsent(unsent) {
+    if (unsent === this.#pending) return;
+    this.#pending = unsent;
+    if (unsent?.asked.message === undefined) {
+      forget(UNSENT);
+      return;
+    }
+    const { question, asked, ...rest } = unsent;
+    const files = asked.files?.map(({ blob, ...file }) => file);
+    keep(UNSENT, JSON.stringify({ ...rest, asked: { ...asked, files }, before: this.#thread.questions.flatMap(({ messageIds }) => messageIds) }));
+  }
+
+  /** A message from before a reload stands at its end again, as one that failed; where that is no place for it, it is where the user writes.
+   *  @param {any[]} [messages] What the conversation has. */
+  #recall(messages = []) {
+    const kept = recalled(UNSENT, null);
+    if (!kept || this.#unsent) return;
+    forget(UNSENT);
+    const { before, ...unsent } = kept;
+    const { asked: { message, files, parentMessageId }, whole: { conversationId = "" }, why } = unsent;
+    const isHere = conversationId === this.conversation;
+    const since = messages.slice(messages.findLastIndex(({ id }) => before.includes(id)) + 1);
+    // The server has taken it, and its answer was lost with the page.
+    if (isHere && since.some(({ role, text }) => role === "user" && text === message)) return;
+    if (!isHere || !this.#isIdle || ![undefined, this.#past.lastMessage].includes(parentMessageId)) {
+      this.#composer.giveBack(message, files);
+      return;
+    }
+    const question = this.#thread.question(message, "", files);
+    this.#unsent = { ...unsent, question };
+    if (conversationId === "") this.#changed({ title: titleFor(question) });
+    const answer = this.#newAnswer();
+    answer.fail({ code: "failed", message: why ?? t("This message was not answered."), retryable: true });
+    answer.finish();
+  }
+
+  #giveBackUnsent() {
+    const { message, files } = this.#unsent?.asked ?? {};
+    this.#unsent = null;
+    if (message !== undefined) this.#composer.giveBack(message, files);
+  }
+
   #manner(rest) {
     return { ...rest, onState: (state, why) => this.#connection(state, why) };
   }
@@ -349,8 +400,8 @@ export class Chat {
       this.#takeBack(why);
       return;
     }
-    if (this.#unsent && !run.runId) this.#unsent.isRefused = isRefused;
     const message = inWords(error.code, error.message ?? t("Something went wrong in this page."));
+    if (this.#unsent && !run.runId) this.#unsent = { ...this.#unsent, isRefused, why: message };
     answer.fail({ code: error.code, message, retryable: true });
     announce(t("The message was not answered: {0}", message));
     if (!error.code) console.error(error);
@@ -393,7 +444,7 @@ export class Chat {
     // Of the newest answer the server knows what it began with, which may be a call that the user has approved.
     const parentMessageId = isLast && this.#past.isNewest ? undefined : question?.messageIds[0];
     if (!isLast && !parentMessageId) return;
-    if (!isLast) this.#unsent = null;
+    if (!isLast) this.#giveBackUnsent();
     if (question) this.#thread.cut(question, { keep: true });
     // What never reached the server is sent again, not answered again; and word for word where it may have reached it.
     if (unsent?.isRefused === false) this.#send(unsent);
@@ -422,7 +473,7 @@ export class Chat {
     try {
       const past = await this.#past.read(conversation, { branch: run });
       if (opening !== this.#opening || !this.#isIdle) return;
-      this.#unsent = null;
+      this.#giveBackUnsent();
       this.#thread.keepPlace(() => this.#show(past));
       this.#thread.focusVersion(place, side);
     } catch (error) {
@@ -451,7 +502,9 @@ export class Chat {
         return;
       }
       this.#thread.cut(question, { keep: false });
-      if (this.#unsent?.question && !this.#unsent.question.isConnected) this.#unsent = null;
+      // Said anew, or what stood behind it.
+      if (this.#unsent?.question === question) this.#unsent = null;
+      else if (this.#unsent?.question?.isConnected === false) this.#giveBackUnsent();
       this.send(text, { parent, files: question.files });
       this.#composer.focus();
     } catch (error) {
@@ -471,10 +524,8 @@ export class Chat {
     this.head = null;
     forgetFound();
     this.#queue.takeBack();
-    const unsent = this.#unsent?.asked;
-    this.#unsent = null;
     // What the server has not taken is in no conversation.
-    if (unsent?.message !== undefined) this.#composer.giveBack(unsent.message, unsent.files);
+    this.#giveBackUnsent();
     this.#past.leave();
     this.#lost = null;
     this.#workspace.leave();

@@ -11,6 +11,7 @@ mod library;
 mod profiles;
 mod seen;
 mod session;
+mod unsent;
 mod workspace;
 
 use serde_json::Value;
