@@ -10,7 +10,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHt
 use secrecy::ExposeSecret;
 
 use super::look::{EVENT_BYTES, Failed, Headers, looked_at, secrets};
-use super::post::{Outgoing, post};
+use super::post::{NotPosted, Outgoing, post};
 use crate::bounded::intake::Intake;
 use crate::tools::backend::{MachineToken, MachineTokens, NoToken};
 
@@ -72,13 +72,14 @@ impl StreamableHttpClient for Guarded {
             headers: &headers,
         };
         let fresh = match post(&self.http, &self.intake, outgoing).await {
-            Err(refused @ StreamableHttpError::AuthRequired(_)) => {
-                self.presented_anew(sent.as_ref()).await?.ok_or(refused)?
+            Ok(answer) => return Ok(answer),
+            Err(NotPosted { is_unauthorized: true, failed }) => {
+                self.presented_anew(sent.as_ref()).await?.ok_or(failed)?
             }
-            posted => return posted,
+            Err(NotPosted { failed, .. }) => return Err(failed),
         };
         outgoing.token = Some(&fresh);
-        post(&self.http, &self.intake, outgoing).await
+        post(&self.http, &self.intake, outgoing).await.map_err(|not| not.failed)
     }
 
     async fn delete_session(

@@ -35,6 +35,13 @@ pub(super) struct Outgoing<'a> {
     pub(super) headers: &'a Headers,
 }
 
+/// Why a message has no answer.
+pub(super) struct NotPosted {
+    /// Whether its token was refused. Not every server says so in a header too.
+    pub(super) is_unauthorized: bool,
+    pub(super) failed: Failed,
+}
+
 /// Sends it.
 ///
 /// # Errors
@@ -43,7 +50,14 @@ pub(super) async fn post(
     http: &Client,
     intake: &Intake,
     outgoing: Outgoing<'_>,
-) -> Result<StreamableHttpPostResponse, Failed> {
+) -> Result<StreamableHttpPostResponse, NotPosted> {
+    let failed = |failed| NotPosted { is_unauthorized: false, failed };
+    let response = sent(http, outgoing).await.map_err(|error| failed(error.into()))?;
+    let is_unauthorized = response.status() == StatusCode::UNAUTHORIZED;
+    answer(response, intake, outgoing).await.map_err(|failed| NotPosted { is_unauthorized, failed })
+}
+
+async fn sent(http: &Client, outgoing: Outgoing<'_>) -> Result<Response, reqwest::Error> {
     let Outgoing { uri, message, session, token, headers } = outgoing;
     let mut request = http.post(uri).header(ACCEPT, format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}"));
     for (name, value) in headers {
@@ -55,7 +69,14 @@ pub(super) async fn post(
     if let Some(session) = session {
         request = request.header(HEADER_SESSION_ID, &**session);
     }
-    let response = request.json(message).send().await?;
+    request.json(message).send().await
+}
+
+async fn answer(
+    response: Response,
+    intake: &Intake,
+    Outgoing { message, session, token, headers, .. }: Outgoing<'_>,
+) -> Result<StreamableHttpPostResponse, Failed> {
     let (status, challenge) = (response.status(), text_of(&response, &WWW_AUTHENTICATE));
     match (status, challenge) {
         (StatusCode::UNAUTHORIZED, Some(challenge)) => {

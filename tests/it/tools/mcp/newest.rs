@@ -47,6 +47,16 @@ fn answer(request: &Request) -> Answer {
 
 #[tokio::test]
 async fn a_server_without_an_initialize_is_used_with_one_token_of_its_issuer() {
+    used_with_one_token(Some("Bearer error=\"invalid_token\"")).await;
+}
+
+#[tokio::test]
+async fn a_token_is_replaced_too_where_a_server_says_nothing_but_401() {
+    used_with_one_token(None).await;
+}
+
+/// Where what is refused is refused with this challenge.
+async fn used_with_one_token(challenge: Option<&'static str>) {
     let given = Arc::new(AtomicUsize::new(0));
     let counted = given.clone();
     let issuer = Upstream::choosing(move |_| {
@@ -62,7 +72,8 @@ async fn a_server_without_an_initialize_is_used_with_one_token_of_its_issuer() {
         match request.header("authorization") == Some(wanted.as_str()) {
             true => Some(answer(request)),
             false => {
-                Some(Answer::status(401, "text/plain", "").header("www-authenticate", "Bearer error=\"invalid_token\""))
+                let refused = Answer::status(401, "text/plain", "");
+                Some(challenge.into_iter().fold(refused, |refused, words| refused.header("www-authenticate", words)))
             }
         }
     })
