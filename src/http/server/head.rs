@@ -3,18 +3,18 @@
 //! sends a head slowly. So the connection's own end notes when a head's first byte comes, and the service when its last
 //! one has. And it passes heads on when they are whole ([`super::whole`]).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
 use super::whole::{Found, HeadsAnswered, Inbound, Scan};
 use crate::observe::metrics::{self, Rejection};
@@ -27,8 +27,11 @@ const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nc
 /// never sends a request takes a connection for nothing.
 pub(super) const FIRST: Duration = Duration::from_secs(15);
 
-/// What hyper has read of a body for certain when it is answered without being read, in bytes.
+/// So much of a body that its request has left is read for the sake of the connection, in bytes.
 const LITTLE: u64 = 4096;
+
+/// How long that is waited for: a client sends it right behind the head, whatever the answer.
+const BRIEFLY: Duration = Duration::from_millis(100);
 
 /// How long a connection is read on that is closed before its request was read.
 const LINGER: Duration = Duration::from_secs(2);
@@ -44,6 +47,26 @@ pub(super) struct Phase {
     answering: AtomicBool,
     /// Bytes of the request's body that are not read yet.
     unread: AtomicU64,
+    rest: Mutex<Rest>,
+}
+
+/// A little of a body that its request has left unread.
+#[derive(Default)]
+enum Rest {
+    /// It would not be read any more.
+    #[default]
+    Gone,
+    /// The request may still leave some.
+    Awaited,
+    Left(Incoming),
+}
+
+impl Phase {
+    /// What was left, in whose place is this.
+    fn replace(&self, rest: Rest) -> Rest {
+        // No holder panics, and it is whole at any time.
+        std::mem::replace(&mut *self.rest.lock().unwrap_or_else(PoisonError::into_inner), rest)
+    }
 }
 
 /// A request that is being answered, from the end of its head to the end of its answer.
@@ -55,17 +78,25 @@ impl Answering {
         phase.heads.head(body);
         phase.unread.store(body.unwrap_or_default(), Ordering::Relaxed);
         phase.answering.store(true, Ordering::Relaxed);
+        phase.replace(Rest::Awaited);
         Self(phase)
     }
 
-    /// Whether so much of the body is unread that the connection ends with the answer: hyper reads on for a little and no more.
-    pub(super) fn leaves_much(&self) -> bool {
-        self.0.unread.load(Ordering::Relaxed) > LITTLE
+    /// Whether something of the body stays unread, so that the connection ends with the answer: hyper reads what has come and no
+    /// more. A little is read here first, unless its client `waits` to be asked for it.
+    pub(super) async fn leaves_some(&self, waits: bool) -> bool {
+        if let (Rest::Left(body), false) = (self.0.replace(Rest::Gone), waits) {
+            let mut rest = self.counting(body);
+            let read = async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut rest).poll_frame(cx)).await {} };
+            // Whether there was enough time is told by what is unread then.
+            let _ = timeout(BRIEFLY, read).await;
+        }
+        self.0.unread.load(Ordering::Relaxed) > 0
     }
 
     /// The request's body, which is counted as it is read.
     pub(super) fn counting(&self, body: Incoming) -> RequestBody {
-        RequestBody { body, phase: self.0.clone() }
+        RequestBody { body: Some(body), phase: self.0.clone() }
     }
 
     /// Goes on until `body` is sent, or given up, and so does what is `held` for it.
@@ -82,8 +113,19 @@ impl Drop for Answering {
 
 /// A request's body.
 pub(super) struct RequestBody {
-    body: Incoming,
+    /// Is there until this is dropped.
+    body: Option<Incoming>,
     phase: Arc<Phase>,
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        let is_little = (1..=LITTLE).contains(&self.phase.unread.load(Ordering::Relaxed));
+        let mut rest = self.phase.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (true, Rest::Awaited, Some(body)) = (is_little, &*rest, self.body.take()) {
+            *rest = Rest::Left(body);
+        }
+    }
 }
 
 impl Body for RequestBody {
@@ -91,7 +133,8 @@ impl Body for RequestBody {
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
         if let Some(Some(data)) = frame.as_ref().map(|frame| frame.as_ref().ok().and_then(Frame::data_ref)) {
             // One request at a time is read, by one task.
             let unread = self.phase.unread.load(Ordering::Relaxed);
@@ -101,11 +144,11 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 
@@ -395,7 +438,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Headed<S> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
-    use tokio::time::timeout;
 
     use super::*;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, EXPECT, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper::{Request, Response};
@@ -178,15 +178,16 @@ async fn drive(
     let routes = TowerToHyperService::new(router);
     let answering = service_fn(move |mut request: Request<Incoming>| {
         let body = request.body().size_hint().exact();
+        let waits = request.headers().contains_key(EXPECT);
         let answering = Answering::begin(phase.clone(), body);
         request.extensions_mut().insert(Peer(peer));
         let answered = routes.call(request.map(|body| answering.counting(body)));
         async move {
             let mut response: Response<_> = answered.await?;
             // hyper goes by the chunks and drops a length that contradicts them, so a proxy that went by the length
-            // would take what follows for a request of its own. And where much of a body is left, the header announces
+            // would take what follows for a request of its own. And where some of a body is left, the header announces
             // what hyper does, or the next request would meet a closed connection.
-            if body.is_none() || answering.leaves_much() {
+            if body.is_none() || answering.leaves_some(waits).await {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             // The caller's slot counts the request until the answer is sent.

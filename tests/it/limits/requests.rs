@@ -141,6 +141,52 @@ async fn a_client_that_reads_when_it_has_sent_all_is_told_that_it_was_too_much()
     }
 }
 
+/// Reads one answer that has a `content-length`.
+async fn answer_of(stream: &mut TcpStream) -> Option<String> {
+    let mut said = Vec::new();
+    loop {
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return None,
+            Ok(bytes) => said.extend_from_slice(&piece[..bytes]),
+        }
+        let text = String::from_utf8_lossy(&said).to_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        if body.len() >= length.unwrap_or_default() {
+            return Some(text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_behind_an_early_answer_says_so() {
+    let app = TestApp::demo().await;
+    let next = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n";
+    for more in ["", "expect: 100-continue\r\n"] {
+        for at_once in [true, false] {
+            let mut stream = TcpStream::connect(app.address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            // Nobody is named, so nobody reads the body.
+            let head = format!("POST /v1/agent/chat HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n{more}\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            if at_once {
+                stream.write_all(b"hello").await.unwrap();
+            }
+            let early = timeout(Duration::from_secs(20), answer_of(&mut stream)).await.unwrap().unwrap();
+            assert_eq!(status(&early), "401", "{early}");
+            if early.contains("connection: close") {
+                continue;
+            }
+            assert!(at_once, "what does not come is not waited for: {early}");
+            stream.write_all(next.as_bytes()).await.unwrap();
+            let answer = timeout(Duration::from_secs(20), answer_of(&mut stream)).await.unwrap();
+            let answer = answer.unwrap_or_else(|| panic!("closed without a word behind {early}"));
+            assert_eq!(status(&answer), "200", "{answer}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn json_is_as_deep_as_may_be() {
     let app = TestApp::demo().await;
