@@ -29,7 +29,7 @@ pub struct Asked {
 pub enum What {
     /// An answer.
     Answer(Question),
-    /// Two answers, one after the other: behind the results of the client's tools, and then to its user.
+    /// Two answers, one after the other: behind the results of the client's tools, and then to its user, which alone is shown.
     Both(Box<Question>, Box<Question>),
     /// That calls which wait are decided, one after the other; then maybe an answer.
     Decide(Vec<Deciding>, Option<Question>),

@@ -37,7 +37,9 @@ pub trait Reply: Send {
         None
     }
 
-    /// Whether of several runs only the last is shown, when the others have ended.
+    /// Whether of several runs only the last is shown, when the others have ended. Of [`What::Both`] it always is.
+    ///
+    /// [`What::Both`]: super::asked::What::Both
     fn shows_last_only(&self) -> bool {
         false
     }
@@ -101,6 +103,9 @@ pub enum Numbered {
     /// All.
     Always,
 }
+
+/// The code of an error where a later run of a stream did not begin.
+pub(super) const NOT_BEGUN: &str = "not_begun";
 
 /// Where a run stands among those of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,18 +2,16 @@
 //! other. A silence that proxies would take for a dead connection is filled after a while: from then on the status is
 //! 200, and a failure is in its body.
 
-use std::convert::Infallible;
+use std::future::Future;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures::stream;
 use tokio::time::timeout;
 
-use super::Services;
 use super::problem::openai_chat::NO_RETRY;
+use super::{Services, filler};
 use crate::chat::failure::FailureCode;
 use crate::dialect::reply::{Document, Outcome};
 use crate::runs::Attached;
@@ -25,19 +23,28 @@ const SILENCES: u32 = 3;
 
 /// The answer when the run has ended. Dropping the future, or the body, lets go of the run.
 pub(super) async fn whole(services: &Services, attached: Attached, document: Box<dyn Document>) -> Response {
-    let mut waiting = Waiting { services: services.clone(), attached, document, done: false };
-    let outcome = match services.keep_alive {
-        None => Some(waiting.outcome().await),
-        Some(silence) => timeout(silence.saturating_mul(SILENCES), waiting.outcome()).await.ok(),
-    };
-    match outcome {
+    let mut waiting = Waiting { services: services.clone(), attached, document };
+    match in_time(services.keep_alive, waiting.outcome()).await {
         Some(Outcome::Whole(document)) => json(document),
         // The message is stored, and the server has tried what it could: a client that repeats it would store it twice.
         Some(Outcome::Failed(failure, document)) => {
             (status_of(failure.code), HEADERS, [NO_RETRY], document).into_response()
         }
-        None => (HEADERS, waiting.body()).into_response(),
+        None => padded(services.keep_alive, async move { Body::from(waiting.outcome().await.into_body()) }),
     }
+}
+
+/// What `waiting` comes to, while there is no need yet to send anything; else `None`.
+pub(super) async fn in_time<T>(silence: Option<Duration>, waiting: impl Future<Output = T>) -> Option<T> {
+    match silence {
+        None => Some(waiting.await),
+        Some(silence) => timeout(silence.saturating_mul(SILENCES), waiting).await.ok(),
+    }
+}
+
+/// A document that comes later, behind line breaks, which JSON allows.
+pub(super) fn padded(silence: Option<Duration>, later: impl Future<Output = Body> + Send + 'static) -> Response {
+    (HEADERS, filler::until(silence, b"\n", later)).into_response()
 }
 
 /// A document that is there already.
@@ -54,13 +61,12 @@ struct Waiting {
     services: Services,
     attached: Attached,
     document: Box<dyn Document>,
-    done: bool,
 }
 
 impl Waiting {
     /// Takes everything in until the run has ended, or what comes next is missing. Dropping the future loses nothing.
     async fn outcome(&mut self) -> Outcome {
-        let Self { services, attached, document, .. } = self;
+        let Self { services, attached, document } = self;
         let runs_elsewhere = !attached.is_local;
         let heard = async {
             while let Next::Event { event, .. } = attached.next().await {
@@ -76,28 +82,6 @@ impl Waiting {
             () = services.runs.draining().cancelled(), if runs_elsewhere => None,
         };
         outcome.unwrap_or_else(|| document.lost())
-    }
-
-    /// Line breaks, which JSON allows, until the document comes.
-    fn body(self) -> Body {
-        Body::from_stream(stream::unfold((self, true), |(mut waiting, is_first)| async move {
-            let piece = waiting.next_piece(is_first).await?;
-            Some((Ok::<_, Infallible>(piece), (waiting, false)))
-        }))
-    }
-
-    async fn next_piece(&mut self, is_first: bool) -> Option<Bytes> {
-        if self.done {
-            return None;
-        }
-        let silence = if is_first { Duration::ZERO } else { self.services.keep_alive.unwrap_or(Duration::MAX) };
-        match timeout(silence, self.outcome()).await {
-            Ok(outcome) => {
-                self.done = true;
-                Some(Bytes::from(outcome.into_body()))
-            }
-            Err(_) => Some(Bytes::from_static(b"\n")),
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What protocols get of runs: their ids, how they are sent, and why none was begun.
 
+use std::time::Duration;
+
 use super::Services;
 use super::sse::View;
 use crate::agent::ports::data::NotLoaded;
@@ -18,10 +20,6 @@ pub(super) fn view(
     at: Position,
 ) -> View {
     let options = reply.options();
-    let keep_alive = match options.silence {
-        None => services.keep_alive,
-        Some(most) => Some(services.keep_alive.map_or(most, |silence| silence.min(most))),
-    };
     View {
         encoder: reply.encoder(ids_of(attached, number), at),
         numbered: match options.numbered {
@@ -29,8 +27,16 @@ pub(super) fn view(
             Numbered::Background => attached.background,
             Numbered::Always => true,
         },
-        keep_alive,
+        keep_alive: silence(services, reply),
         draining: services.runs.draining().clone(),
+    }
+}
+
+/// The longest silence of the protocol's streams; `None` is no limit.
+pub(super) fn silence(services: &Services, reply: &dyn Reply) -> Option<Duration> {
+    match reply.options().silence {
+        None => services.keep_alive,
+        Some(most) => Some(services.keep_alive.map_or(most, |silence| silence.min(most))),
     }
 }
 

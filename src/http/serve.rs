@@ -1,24 +1,26 @@
 //! The one handler of all protocols: it begins the run that a request asks for, and sends it as its protocol does.
 
 use aws_lc_rs::digest::{Context as Digest, SHA256};
+use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
+use std::future::Future;
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 use super::address::for_people;
 use super::body::Taken;
 use super::branch::{self, Resolved};
 use super::problem::Problem;
-use super::replies::{ids_of, refusal, view};
+use super::replies::{ids_of, refusal, silence, view};
 use super::request_id::RequestId;
 use super::sse;
-use super::views::{header_value, headers_of};
-use super::{Services, answer, chain, current, document, given};
+use super::views::{RUN_ID, header_value, headers_of};
+use super::{Services, answer, chain, current, document, filler, given, hidden};
 use crate::agent::ports::store::BeginError;
 use crate::chat::approval::DecisionRule;
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
-use crate::chat::event::AgentEvent;
 use crate::chat::file::GivenFile;
 use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::input::{Ask, Parent, RunInput, RunOptions, Screen};
@@ -27,8 +29,8 @@ use crate::dialect::asked::{Asked, Assistants, Choices, ConversationRef, Questio
 use crate::dialect::repeats::Repeats;
 use crate::dialect::reply::{Position, RefusalResponse, Reply};
 use crate::dialect::{self, Dialect};
+use crate::observe::ambient;
 use crate::runs::chain::{Cause, Chain, ChainError, Context, Link, Pending};
-use crate::runs::log::ring::Next;
 use crate::runs::{Attached, Request, Runs, StartError};
 
 /// The longest `Idempotency-Key`, in bytes.
@@ -90,6 +92,7 @@ pub(super) async fn carry_out(
     let is_current = matches!(conversation, ConversationRef::Current);
     let id = request.id.clone();
     let turn = Turn { services: &services, caller, rule, conversation, options, request };
+    let is_hidden = reply.shows_last_only() || matches!(what, What::Both(..));
     let (attached, chain) = match turn.begin(what, &mut *reply).await {
         Ok(begun) => begun,
         Err(NotBegun::Problem(problem)) => return Err(*problem),
@@ -116,6 +119,9 @@ pub(super) async fn carry_out(
             Ok(session) => session.into_iter().for_each(|session| reply.learn(session)),
             Err(error) => tracing::error!(error = %Causes(&error), run.id = %attached.run, "session not read"),
         }
+    }
+    if is_hidden && !chain.is_at_its_end() {
+        return show_last(&services, owner, (attached, chain, number), shape, reply).await;
     }
     Ok(show(&services, owner, Begun { attached, chain: Some(chain), number }, shape, reply).await)
 }
@@ -207,8 +213,14 @@ impl Turn<'_> {
                 vec![Link::Ask(Box::new(input(services, &context, question, parent, options).await?))]
             }
             What::Both(first, then) => {
+                let held = pending.held();
+                if !pending.is_again && !held.is_empty() {
+                    return Err(ChainError::from(Cause::Waiting(held)).into());
+                }
                 let options = std::mem::take(&mut context.options);
-                let first = input(services, &context, *first, None, options.clone()).await?;
+                // The name is that of the user's message.
+                let of_results = RunOptions { asked_as: None, ..options.clone() };
+                let first = input(services, &context, *first, None, of_results).await?;
                 let then = input(services, &context, *then, None, options).await?;
                 vec![Link::Ask(Box::new(first)), Link::Ask(Box::new(then))]
             }
@@ -224,46 +236,12 @@ impl Turn<'_> {
                 links
             }
         };
-        let owner = context.caller.owner.clone();
         let mut chain = Chain::new(services.runs.clone(), context, links);
-        let mut begun = chain.next().await;
-        while let (true, false, Some(Ok(before))) = (reply.shows_last_only(), chain.is_at_its_end(), &mut begun) {
-            let (run, goes_on) = (before.run, goes_on(before, chain.decides_next()).await);
-            let next = if goes_on { chain.next().await } else { None };
-            if next.is_none() {
-                chain.stop();
-            }
-            begun = match next {
-                Some(next) => Some(next),
-                // It is the last, and has been read.
-                None => Some(
-                    services
-                        .runs
-                        .attach(&owner, run, None)
-                        .await
-                        .map_err(|why| ChainError::from(StartError::Joined { run, why })),
-                ),
-            };
-        }
-        match begun {
+        match chain.next().await {
             None => Err(ChainError::from(Cause::NothingLeft).into()),
             Some(Ok(attached)) => Ok((attached, chain)),
             Some(Err(error)) => Err(error.into()),
         }
-    }
-}
-
-/// Waits for the end of a run behind which others come; whether they may. What was decided is carried out behind runs that ended
-/// well alone, and nothing is done behind one that somebody has stopped; what the user says besides is answered.
-async fn goes_on(before: &mut Attached, decides: bool) -> bool {
-    let mut last = None;
-    while let Next::Event { event, .. } = before.next().await {
-        last = Some(event);
-    }
-    match last.as_deref() {
-        Some(AgentEvent::Finished { .. } | AgentEvent::AwaitingApproval { .. }) => true,
-        Some(AgentEvent::Cancelled) | None => false,
-        Some(_) => !decides,
     }
 }
 
@@ -399,6 +377,74 @@ pub(super) async fn show(
         }
         Shape::Stream => stream(services, attached, chain, number, reply),
     }
+}
+
+/// The last run of those from the given one on, as its protocol shows it. The others go on first, and the answer is kept open
+/// meanwhile, as it is while a run is silent.
+///
+/// # Errors
+/// When the next of them did not begin, and nothing was sent yet.
+async fn show_last(
+    services: &Services,
+    owner: Owner,
+    (first, mut chain, number): (Attached, Chain, Option<i64>),
+    shape: Shape,
+    mut reply: Box<dyn Reply>,
+) -> Result<Response, Problem> {
+    let (ids, silence) = (ids_of(&first, number), silence(services, &*reply));
+    let (mut headers, besides) = (headers_of(&first), besides(&*reply, &ids));
+    // That of the run that is shown is not known yet.
+    headers.remove(RUN_ID);
+    let (here, services) = (services.clone(), services.clone());
+    if shape == Shape::Stream {
+        let media_type = [(header::CONTENT_TYPE, HeaderValue::from_static(reply.options().media_type))];
+        let last = async move {
+            match hidden::last(&services, &owner, first, &mut chain).await {
+                Ok(attached) => {
+                    let view = view(&services, &mut *reply, &attached, number, Position::ALONE);
+                    sse::body(attached, view)
+                }
+                Err(not) => {
+                    tracing::warn!(error = %not.cause, "a later run of the request did not begin");
+                    Body::from(reply.broken_off(&refusal(&not, chain.request_id())))
+                }
+            }
+        };
+        let body = filler::until(silence, sse::COMMENT, around(last));
+        return Ok((sse::HEADERS, media_type, headers, besides, body).into_response());
+    }
+    let asks = owner.clone();
+    let mut last = Box::pin(around(async move {
+        match hidden::last(&services, &owner, first, &mut chain).await {
+            Ok(attached) => {
+                let begun = Begun { attached, chain: None, number };
+                Ok(show(&services, owner, begun, shape, reply).await)
+            }
+            Err(not) => Err((not, chain, reply)),
+        }
+    }));
+    match document::in_time(silence, last.as_mut()).await {
+        Some(Ok(response)) => Ok(response),
+        Some(Err((not, chain, mut reply))) => refused(&here, &asks, not, shape, &mut *reply, chain.request_id()).await,
+        None => {
+            let later = async move {
+                match last.await {
+                    Ok(response) => response.into_body(),
+                    Err((not, _, mut reply)) => {
+                        tracing::warn!(error = %not.cause, "a later run of the request did not begin");
+                        let document = reply.document(ids).map(|mut document| document.lost().into_body());
+                        Body::from(document.unwrap_or_default())
+                    }
+                }
+            };
+            Ok((headers, besides, document::padded(silence, later)).into_response())
+        }
+    }
+}
+
+/// The same with what is around the request, for a body that is made when its handler has returned.
+fn around<F: Future>(later: F) -> impl Future<Output = F::Output> {
+    ambient::inherited(ambient::current(), later.in_current_span())
 }
 
 /// A run of the native protocol that was begun by other means than a chat turn, sent like one.

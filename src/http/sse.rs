@@ -29,6 +29,9 @@ pub(super) const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
 ];
 
+/// What keeps a stream open before its first run is known: no client reads it.
+pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
+
 /// A piece of the body is sent once it has this many bytes, even when more events are ready.
 const PIECE_BYTES: usize = 16 * 1024;
 

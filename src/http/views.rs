@@ -198,9 +198,12 @@ pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// The header that says what the limit is.
 pub(super) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// The name of the header that names a run.
+pub(super) const RUN_ID: HeaderName = HeaderName::from_static("x-run-id");
+
 /// The header that names a run.
 pub(super) fn header_of_run(run: RunId) -> (HeaderName, HeaderValue) {
-    (HeaderName::from_static("x-run-id"), header_value(&run.to_string()))
+    (RUN_ID, header_value(&run.to_string()))
 }
 
 /// The header that names a conversation.

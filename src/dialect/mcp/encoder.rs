@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -17,7 +17,7 @@ use crate::chat::day::rfc3339;
 use crate::chat::event::AgentEvent;
 use crate::chat::ids::RunId;
 use crate::chat::run::RunState;
-use crate::dialect::reply::{Document, Outcome, Position, Reply};
+use crate::dialect::reply::{Document, Outcome, Position, Refusal, Reply};
 use crate::dialect::{Encoder, RunIds, failures, frame};
 
 /// What is called.
@@ -66,6 +66,12 @@ impl Reply for Telling {
     /// A call has one result: of several runs that one request asks for, that of the last.
     fn shows_last_only(&self) -> bool {
         true
+    }
+
+    fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
+        let mut out = BytesMut::new();
+        frame::write_json(&mut out, &Self::refused(self, &refusal.message));
+        out.freeze()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Items as events of a stream: numbered from 0 on, each with its name twice, and one end. Whoever comes back gets the
 //! same again, without what it has.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 
 use super::answer::Output;
@@ -9,6 +9,7 @@ use super::item::{Item, Part, SummaryPart};
 use super::items::{End, Items, Kind, Piece, Spot};
 use super::response::{About, ResponseBody, Standing};
 use crate::chat::event::AgentEvent;
+use crate::dialect::reply::NOT_BEGUN;
 use crate::dialect::{Encoder, RunIds, frame};
 
 /// A run's events as this protocol's.
@@ -104,6 +105,20 @@ struct Input<'a> {
 #[derive(Serialize)]
 struct KeepAlive {
     r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct BrokenOff<'a> {
+    code: &'static str,
+    message: &'a str,
+    param: Option<&'static str>,
+}
+
+/// A whole stream of a response whose run did not begin.
+pub(super) fn broken_off(message: &str) -> Bytes {
+    let (mut out, fields) = (BytesMut::new(), BrokenOff { code: NOT_BEGUN, message, param: None });
+    frame::write(&mut out, None, "error", &Numbered { r#type: "error", sequence_number: 0, fields: &fields });
+    out.freeze()
 }
 
 impl ResponseEncoder {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use utoipa::OpenApi;
 
-use super::encoder::ResponseEncoder;
+use super::encoder::{self, ResponseEncoder};
 use super::request::{self, Read};
 use super::{About, Answer, Responses};
 use crate::dialect::asked::{Asked, Shape};
@@ -141,5 +142,9 @@ impl Reply for Telling {
             }
             _ => RefusalResponse::AsUsual,
         }
+    }
+
+    fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
+        encoder::broken_off(&refusal.message)
     }
 }

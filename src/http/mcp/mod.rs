@@ -11,11 +11,15 @@ mod resource;
 mod tasks;
 mod tools;
 
+use std::sync::{Arc, OnceLock};
+
 use axum::Extension;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +36,7 @@ use super::problem::Problem;
 use super::request_id::RequestId;
 use super::serve::{self, Offered, carry_out};
 use crate::chat::caller::Caller;
+use crate::chat::ids::RunId;
 use crate::dialect::asked::{Asked, Assistants};
 use crate::dialect::mcp::{self, DiscoverBody, Era, Id, Incoming, InitializeBody, Refused, Request, RpcError};
 use crate::runs;
@@ -262,13 +267,27 @@ async fn carried_out(services: Services, caller: Caller, heard: Heard) -> Result
     };
     match begun {
         None => Ok(whole(telling.refused("the call was called off"))),
-        Some(Ok(response)) => Ok(response),
+        Some(Ok(response)) => Ok(ended_by(off, telling.open.unwrap_or_default(), response)),
         // The model of the client reads what it may do better; the rest is for the client itself.
         Some(Err(problem)) => match problem.of_what_was_asked() {
             Some(words) => Ok(whole(telling.refused(words))),
             None => Err(problem.into()),
         },
     }
+}
+
+/// The same answer, which ends when its call is called off while it has no run yet: others go on before that.
+fn ended_by(off: CancellationToken, run: Arc<OnceLock<RunId>>, response: Response) -> Response {
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    let is_off = async move {
+        off.cancelled().await;
+        if run.get().is_some() {
+            std::future::pending::<()>().await;
+        }
+    };
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(is_off)))
 }
 
 fn asks((services, caller): Asker<'_>, only: Option<&str>, request: &Request<'_>) -> Result<Asks, RpcError> {

@@ -1,9 +1,18 @@
 //! Tools that the client runs itself: left to it, and answered in the conversation that waits for them.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::{also, ask, get, items, names, playing, post, refused, streamed, text_of, whole, with};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::{also, ask, get, items, names, object, playing, post, refused, streamed, text_of, whole, with};
 use crate::support::model::{Script, Scripted, says, turn};
+use crate::support::upstream::Answer;
+
+/// For what would never come.
+const BOUND: Duration = Duration::from_secs(60);
 
 fn tools() -> Value {
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
@@ -83,6 +92,68 @@ async fn results_may_name_the_response_and_come_with_a_message() {
     let asked = s.last_asked();
     assert_eq!(asked.last().unwrap()["content"], "And tomorrow?");
     assert!(json!(asked).to_string().contains("result of patch"));
+}
+
+/// A turn that says "Sun." once the gate is open.
+fn waits(gate: &Arc<Notify>) -> Answer {
+    turn().text("S").answer().gated(gate, turn().text("un.").done().bytes())
+}
+
+/// The request that follows `first`: its results, and a question.
+fn with_question(first: &Value) -> Value {
+    let mut input = results(first);
+    input.push(json!({"role": "user", "content": "And tomorrow?"}));
+    json!({"model": "workflow", "input": input, "previous_response_id": first["id"]})
+}
+
+#[tokio::test]
+async fn a_stream_is_open_while_the_run_before_the_one_that_it_shows_goes_on() {
+    let gate = Arc::new(Notify::new());
+    let s = with(&[], &[], [asks().answer(), waits(&gate), says("Rain.").answer()]).await;
+    let first = whole(&s, &with_tools(ask("Weather?"))).await;
+    let body = also(with_question(&first), json!({"stream": true}));
+    let opened = async {
+        let mut response = post(&s, &[], &body).await;
+        let filler = response.chunk().await.unwrap().unwrap();
+        (response, filler)
+    };
+    let (response, filler) = timeout(BOUND, opened).await.expect("the head comes before the run has ended");
+    assert_eq!(&filler[..], b": keep-alive\n\n");
+    assert_eq!(response.headers()["x-conversation-id"], first["conversation"]["id"].as_str().unwrap()["conv_".len()..]);
+    assert!(!response.headers().contains_key("x-run-id"), "it is not known yet");
+    gate.notify_one();
+    let told = streamed(response).await;
+    assert_eq!(text_of(&told.last().unwrap()["response"]), "Rain.");
+    assert_eq!(told[0]["type"], "response.created");
+}
+
+#[tokio::test]
+async fn a_document_is_padded_while_the_run_before_the_one_that_it_shows_goes_on() {
+    let gate = Arc::new(Notify::new());
+    let answers = [asks().answer(), waits(&gate), says("Rain.").answer()];
+    let s = with(&[], &[("SERVER__KEEP_ALIVE_S", "1")], answers).await;
+    let first = whole(&s, &with_tools(ask("Weather?"))).await;
+    let body = with_question(&first);
+    let response = timeout(BOUND, post(&s, &[], &body)).await.expect("the head comes before the run has ended");
+    gate.notify_one();
+    assert_eq!(text_of(&object(response).await), "Rain.");
+}
+
+#[tokio::test]
+async fn a_stream_whose_run_does_not_begin_ends_with_an_error() {
+    let gate = Arc::new(Notify::new());
+    let s = with(&[], &[("RUNS__ON_BUSY", "reject")], [asks().answer(), waits(&gate), says("Rain.").answer()]).await;
+    let first = whole(&s, &with_tools(ask("Weather?"))).await;
+    let body = also(with_question(&first), json!({"stream": true}));
+    let response = timeout(BOUND, post(&s, &[], &body)).await.unwrap();
+    // What it goes on in is gone.
+    let conversation = response.headers()["x-conversation-id"].to_str().unwrap().to_owned();
+    let path = s.app.url(&format!("/v1/agent/conversations/{conversation}"));
+    let deleted = s.app.http.delete(path).bearer_auth(&s.app.token).send().await.unwrap();
+    assert_eq!(deleted.status(), 204);
+    gate.notify_one();
+    let told = streamed(response).await;
+    assert!(["error", "failed"].contains(&names(&told).last().copied().unwrap()), "{told:?}");
 }
 
 #[tokio::test]
