@@ -72,7 +72,8 @@ pub trait Dialect: Send + Sync {
         Repeats::Never
     }
 
-    /// Whether its requests tell the whole conversation, so that results of calls that nobody here waits for are read as told.
+    /// Whether its requests tell the whole conversation, so that results of calls that nobody here waits for are read as told, or,
+    /// before a message, are passed over.
     fn is_retold(&self) -> bool {
         false
     }

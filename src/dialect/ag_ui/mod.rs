@@ -73,7 +73,7 @@ impl AgUi {
     /// # Errors
     /// Its mistakes, in words for its sender.
     pub fn parse(&self, body: &[u8]) -> Result<Read, DecodeError> {
-        request::read(self, body)
+        request::read(self, body, false)
     }
 
     /// The client, from a `RunAgentInput` with nothing new.

@@ -14,6 +14,7 @@ use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::chat::input::RunOptions;
 use crate::chat::screen::ScreenState;
 use crate::dialect::given::{Ask, ClientResult, Content, content};
+use crate::dialect::told;
 
 /// The parts of a content that are text.
 const TEXT: [&str; 1] = ["text"];
@@ -34,6 +35,8 @@ pub struct Read {
     pub asker: Asker,
     /// Decisions on the calls that wait; empty where the request answers none.
     pub resume: Vec<Answered>,
+    /// Results of the client's tools that come before a message.
+    pub results: Vec<ClientResult>,
     /// The question. `None` only of a request that decides calls and has no new message.
     pub ask: Option<Ask>,
     /// The message of ours whose id the newest one has: it is answered again, or replaced.
@@ -111,16 +114,16 @@ pub(super) fn decode_asker(bytes: &[u8]) -> Result<Asker, DecodeError> {
     asker(&body(bytes)?, &mut errors).filter(|_| errors.is_empty()).ok_or(DecodeError::Fields(errors))
 }
 
-/// See [`AgUi::parse`].
-pub(super) fn read(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
+/// See [`AgUi::parse`]. Where they are `unawaited`, results before a message are passed over.
+pub(super) fn read(limits: &AgUi, bytes: &[u8], unawaited: bool) -> Result<Read, DecodeError> {
     let body = body(bytes)?;
     let mut errors = Vec::new();
     let asker = asker(&body, &mut errors);
     let resume = resume(body.resume, &mut errors);
     let client_tools = client_tools::read(body.tools, tool, &mut errors)?;
     let context = context(limits, &body, &mut errors)?;
-    let newest = newest(limits, body.messages, !resume.is_empty(), &mut errors)?;
-    let (ask, id) = newest.map_or((None, None), |(ask, id)| (Some(ask), id));
+    let newest = newest(limits, body.messages, (!resume.is_empty(), unawaited), &mut errors)?;
+    let Newest { results, ask, id } = newest.unwrap_or_default();
     let (replaces, asked_as) = match id {
         Some(MessageName::Ours(id)) => (Some(id), None),
         Some(MessageName::Theirs(id)) => (None, Some(id)),
@@ -129,7 +132,7 @@ pub(super) fn read(limits: &AgUi, bytes: &[u8]) -> Result<Read, DecodeError> {
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
     let options =
         RunOptions { context, details: true, client_tools, may_pause: true, asked_as, ..RunOptions::default() };
-    Ok(Read { asker, resume, ask, replaces, options })
+    Ok(Read { asker, resume, results, ask, replaces, options })
 }
 
 fn tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
@@ -191,15 +194,25 @@ impl MessageName {
     }
 }
 
+/// What is new in the thread.
+#[derive(Default)]
+struct Newest {
+    /// Results before the question.
+    results: Vec<ClientResult>,
+    ask: Option<Ask>,
+    /// The id of its message.
+    id: Option<MessageName>,
+}
+
 /// The question of the newest messages, and the id of its message. With `decides`, there need not be
 /// one: then results are those that some clients write for the calls they decide, and a message of the user counts only
 /// if it is new.
 fn newest(
     limits: &AgUi,
     raw: Option<&RawValue>,
-    decides: bool,
+    (decides, unawaited): (bool, bool),
     errors: &mut Errors,
-) -> Result<Option<(Ask, Option<MessageName>)>, DecodeError> {
+) -> Result<Option<Newest>, DecodeError> {
     let messages: Option<Vec<&RawValue>> = match raw {
         Some(raw) => parse(raw.get()).ok(),
         None => None,
@@ -231,8 +244,15 @@ fn newest(
                 if decides && matches!(name, Some(MessageName::Ours(_))) {
                     return Ok(None);
                 }
-                let said = user(limits, at, message, errors)?;
-                return Ok(said.map(|Content { text, files }| (Ask::Message { text, note: None, files }, name)));
+                let Some(said) = user(limits, at, message, errors)? else { return Ok(None) };
+                let replaces = matches!(name, Some(MessageName::Ours(_)));
+                let before =
+                    if decides || replaces || unawaited { &[] } else { messages.get(..at).unwrap_or_default() };
+                let (results, mut texts) = unheard(limits, before, errors)?;
+                texts.push(said);
+                let Content { text, files } = Content::of_all(texts);
+                fits_message(limits, &text)?;
+                return Ok(Some(Newest { results, ask: Some(Ask::Message { text, note: None, files }), id: name }));
             }
             "user" | "assistant" => break,
             other => {
@@ -250,6 +270,44 @@ fn newest(
         return Ok(None);
     }
     results.reverse();
+    all_fit(limits, &results, errors)?;
+    Ok(Some(Newest { ask: Some(Ask::Results(results)), ..Newest::default() }))
+}
+
+/// The results between the last thing that the assistant said and a message of the user, and what else the user has said behind
+/// them: nobody has heard of either.
+fn unheard(
+    limits: &AgUi,
+    before: &[&RawValue],
+    errors: &mut Errors,
+) -> Result<(Vec<ClientResult>, Vec<Content>), DecodeError> {
+    let (mut results, mut said) = (Vec::new(), Vec::new());
+    for (at, raw) in before.iter().enumerate().rev() {
+        let Ok(message) = parse::<Message<'_>>(raw.get()) else { break };
+        match message.role.as_str() {
+            "system" | "developer" | "activity" | "reasoning" => {}
+            "tool" if is_our_result(message.id.as_deref()) => {}
+            "tool" => match result(message) {
+                Ok(result) => results.push(result),
+                Err(reason) => refuse(errors, "messages", format!("[{at}] {reason}")),
+            },
+            "user" if results.is_empty() => said.push((at, message)),
+            _ => break,
+        }
+    }
+    if results.is_empty() {
+        return Ok(Default::default());
+    }
+    results.reverse();
+    all_fit(limits, &results, errors)?;
+    let mut texts = Vec::new();
+    for (at, message) in said.into_iter().rev() {
+        texts.extend(user(limits, at, message, errors)?);
+    }
+    Ok((results, texts))
+}
+
+fn all_fit(limits: &AgUi, results: &[ClientResult], errors: &mut Errors) -> Result<(), DecodeError> {
     if results.len() > MOST_RESULTS {
         refuse(errors, "messages", format!("must end with at most {MOST_RESULTS} results"));
     }
@@ -258,7 +316,7 @@ fn newest(
         let field = "the results of tools in messages together";
         return Err(DecodeError::TooLarge { field, max_bytes: limits.max_context_bytes });
     }
-    Ok(Some((Ask::Results(results), None)))
+    Ok(())
 }
 
 /// Whether the id is one that we gave to a result, in a run or a snapshot: the server has sent it itself.
@@ -281,11 +339,12 @@ fn user(limits: &AgUi, at: usize, message: Message<'_>, errors: &mut Errors) -> 
         refuse(errors, "messages", format!("[{at}] must not be empty"));
         return Ok(None);
     }
-    if limits.max_message_bytes != 0 && said.text.len() > limits.max_message_bytes {
-        let field = "the newest message in messages";
-        return Err(DecodeError::TooLarge { field, max_bytes: limits.max_message_bytes });
-    }
+    fits_message(limits, &said.text)?;
     Ok(Some(said))
+}
+
+fn fits_message(limits: &AgUi, text: &str) -> Result<(), DecodeError> {
+    told::fits("the newest message in messages", text, limits.max_message_bytes)
 }
 
 fn result(message: Message<'_>) -> Result<ClientResult, String> {

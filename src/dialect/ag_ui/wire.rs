@@ -4,13 +4,14 @@ use bytes::Bytes;
 use utoipa::OpenApi;
 
 use super::encoder::AgUiEncoder;
-use super::{AgUi, Answered, Entry, Read, Stream};
+use super::request::{self, Read};
+use super::{AgUi, Answered, Entry, Stream};
 use crate::chat::approval::{Approval, Deciding, DecisionRule, Seen};
 use crate::chat::ids::ApprovalId;
 use crate::chat::input::Screen;
 use crate::dialect::asked::{Asked, Assistants, BranchPoint, ConversationRef, Question, Shape, What};
 use crate::dialect::given::Ask;
-use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
+use crate::dialect::reply::{NOT_BEGUN, Position, Refusal, RefusalReason, RefusalResponse, Reply};
 use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings, instructions};
 
 #[derive(OpenApi)]
@@ -75,10 +76,15 @@ impl Dialect for AgUi {
         Api::openapi()
     }
 
+    fn is_retold(&self) -> bool {
+        true
+    }
+
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let agent = request.path.ok_or(DecodeError::NoSuchAssistant)?;
         is_for(request.assistants, agent)?;
-        let Read { asker, resume, ask, replaces, mut options } = self.parse(request.body)?;
+        let Read { asker, resume, results, ask, replaces, mut options } =
+            request::read(self, request.body, request.unawaited)?;
         options.instructions =
             instructions::of_body(request.body, request.assistants.choices(agent), self.max_message_bytes)?;
         let known_as = options.asked_as.clone().map_or(BranchPoint::Newest, BranchPoint::KnownAs);
@@ -87,7 +93,11 @@ impl Dialect for AgUi {
             ..Question::new(ask, Screen::Type(agent.to_owned()))
         };
         let what = match (resume.is_empty(), ask.map(question)) {
-            (true, Some(question)) => What::Answer(question),
+            (true, Some(question)) if results.is_empty() => What::Answer(question),
+            (true, Some(question)) => {
+                let first = Question::new(Ask::Results(results), question.screen.clone());
+                What::Both(Box::new(first), Box::new(question))
+            }
             (_, question) => What::Decide(resume.into_iter().map(deciding).collect(), question),
         };
         Ok(Asked {
@@ -156,7 +166,7 @@ impl Reply for Stream {
     }
 
     fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
-        let code = about_interrupts(refusal.why, None).map_or("not_begun", |(code, _)| code);
+        let code = about_interrupts(refusal.why, None).map_or(NOT_BEGUN, |(code, _)| code);
         self.failure(code, &format!("Not everything was carried out: {}", refusal.message))
     }
 }

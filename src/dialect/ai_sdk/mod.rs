@@ -130,7 +130,7 @@ impl AiSdk {
     /// # Errors
     /// Its mistakes, in words for its sender.
     pub fn parse(&self, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
-        request::read(self, query, body)
+        request::read(self, query, body, false)
     }
 
     /// The client's version as the URL tells it, else the usual one.

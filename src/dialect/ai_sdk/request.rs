@@ -15,7 +15,8 @@ use crate::chat::input::{Parent, RunOptions};
 use crate::dialect::agent_chat::AgentChat;
 use crate::dialect::asked::{BranchPoint, Edited};
 use crate::dialect::client_tools::{self, DeclaredTool};
-use crate::dialect::given::{Ask, Content};
+use crate::dialect::given::{Ask, ClientResult, Content};
+use crate::dialect::told::fits;
 use crate::dialect::{DecodeError, FieldError, json};
 
 /// 32 decisions in a request: more than a person has made since the last one.
@@ -46,6 +47,8 @@ pub struct Read {
 pub enum What {
     /// An answer.
     Answer {
+        /// Results of the page's own tools that come before the question.
+        results: Vec<ClientResult>,
         /// To what.
         ask: Ask,
         /// Where it stands.
@@ -95,7 +98,8 @@ pub struct Body<'a> {
     decision: Option<&'a RawValue>,
 }
 
-pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, DecodeError> {
+/// See [`AiSdk::parse`]. Where they are `unawaited`, results before a message are passed over.
+pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8], unawaited: bool) -> Result<Read, DecodeError> {
     let text = json::object(body)?;
     let parsed: Body<'_> = parse(text).map_err(|error| DecodeError::NotJson(error.to_string()))?;
     // `context`, `model`, `background` and `on_busy` are those of the native protocol.
@@ -121,7 +125,7 @@ pub(super) fn read(limits: &AiSdk, query: &Query, body: &[u8]) -> Result<Read, D
     options.details = true;
     // useChat sends nothing while it reads an answer, and its `stop()` does no more than to read no further.
     options.stops_unread = true;
-    let wanted = wanted(limits, &parsed, &mut errors)?;
+    let wanted = wanted(limits, &parsed, unawaited, &mut errors)?;
     match (wanted, conversation) {
         (Some((what, continues)), Some(conversation)) if errors.is_empty() => {
             Ok(Read { what, conversation, context_type, version, continues, options })
@@ -149,6 +153,7 @@ fn context_type(query: &Query, raw: Option<&RawValue>, errors: &mut Vec<FieldErr
 fn wanted(
     limits: &AiSdk,
     body: &Body<'_>,
+    unawaited: bool,
     errors: &mut Vec<FieldError>,
 ) -> Result<Option<(What, Option<String>)>, DecodeError> {
     let trigger: Option<String> = json::optional(body.trigger, "trigger", "a string", errors);
@@ -160,7 +165,7 @@ fn wanted(
                 errors.push(FieldError { field: "messageId", reason: UNKNOWN_POSITION.to_owned() });
                 return Ok(None);
             };
-            return Ok(Some((What::Answer { ask: Ask::Again, from }, None)));
+            return Ok(Some((What::Answer { results: Vec::new(), ask: Ask::Again, from }, None)));
         }
         Some(_) => {
             let reason = "must be submit-message or regenerate-message".to_owned();
@@ -172,16 +177,21 @@ fn wanted(
     let mut refuse = |reason: String| errors.push(FieldError { field, reason });
     match head.role.as_str() {
         "user" => {
-            let Content { text, files } = match said(raw) {
-                Ok(said) => said,
+            // One that is edited stands behind what was heard.
+            let behind = before.as_deref().filter(|_| message_id.is_none() && !unawaited);
+            let behind = behind.unwrap_or_default();
+            let new = said(raw).and_then(|said| Ok((unheard(behind, limits.max_context_bytes)?, said)));
+            let (results, Content { text, files }) = match new {
+                Ok(((results, mut texts), said)) => {
+                    texts.push(said);
+                    (results, Content::of_all(texts))
+                }
                 Err(reason) => {
                     refuse(reason);
                     return Ok(None);
                 }
             };
-            if limits.max_message_bytes != 0 && text.len() > limits.max_message_bytes {
-                return Err(DecodeError::TooLarge { field, max_bytes: limits.max_message_bytes });
-            }
+            fits(field, &text, limits.max_message_bytes)?;
             let from = match &message_id {
                 None => Some(BranchPoint::Newest),
                 Some(id) => edited(id, before).map(BranchPoint::Edited),
@@ -190,7 +200,7 @@ fn wanted(
                 errors.push(FieldError { field: "messageId", reason: UNKNOWN_POSITION.to_owned() });
                 return Ok(None);
             };
-            Ok(Some((What::Answer { ask: Ask::Message { text, note: None, files }, from }, None)))
+            Ok(Some((What::Answer { results, ask: Ask::Message { text, note: None, files }, from }, None)))
         }
         "assistant" => {
             let what = match going_on(limits, body, raw) {
@@ -210,6 +220,26 @@ fn wanted(
             Ok(None)
         }
     }
+}
+
+/// The results of the page's own tools in the answer before a message of the user, and what else the user has said behind it, if
+/// there are some: nobody has heard of either.
+///
+/// # Errors
+/// The mistake in that answer.
+fn unheard(before: &[&RawValue], max_result_bytes: usize) -> Result<(Vec<ClientResult>, Vec<Content>), String> {
+    let role = |raw: &RawValue| Head::read(raw).map(|head| head.role);
+    let Some(at) = before.iter().rposition(|raw| role(raw).is_some_and(|role| role == "assistant")) else {
+        return Ok(Default::default());
+    };
+    let (Some(answer), Some(behind)) = (before.get(at), before.get(at + 1..)) else { return Ok(Default::default()) };
+    let News { results, .. } =
+        news(answer, max_result_bytes).map_err(|reason| format!("follows an answer that {reason}"))?;
+    if results.is_empty() {
+        return Ok(Default::default());
+    }
+    let texts = behind.iter().filter(|raw| role(raw).is_some_and(|role| role == "user"));
+    Ok((results, texts.map(|raw| said(raw)).collect::<Result<_, _>>()?))
 }
 
 /// The message that a request is about.
@@ -283,7 +313,7 @@ fn going_on(limits: &AiSdk, body: &Body<'_>, raw: &RawValue) -> Result<What, (Op
     }
     let News { left, decisions, results } = news(raw, limits.max_context_bytes).map_err(|reason| (None, reason))?;
     if decisions.is_empty() && !results.is_empty() {
-        return Ok(What::Answer { ask: Ask::Results(results), from: BranchPoint::Newest });
+        return Ok(What::Answer { results: Vec::new(), ask: Ask::Results(results), from: BranchPoint::Newest });
     }
     let decisions: Vec<Deciding> = left.into_iter().chain(decisions).collect();
     match decisions.len() {

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 use utoipa::OpenApi;
 
-use super::{AiSdk, Answer, Own, Query, Read, Spent, Version, encoder};
+use super::request::{self, Read};
+use super::{AiSdk, Answer, Own, Query, Spent, Version, encoder};
 use crate::chat::approval::DecisionRule;
 use crate::chat::event::AgentEvent;
 use crate::chat::input::Screen;
 use crate::dialect::asked::{Asked, Assistants, ConversationRef, Question, Shape, What};
+use crate::dialect::given::Ask;
 use crate::dialect::reply::{Position, Refusal, RefusalReason, RefusalResponse, Reply};
 use crate::dialect::{DecodeError, Dialect, Encoder, FieldError, Request, RunIds, Settings, instructions};
 
@@ -61,10 +63,14 @@ impl Dialect for AiSdk {
         Api::openapi()
     }
 
+    fn is_retold(&self) -> bool {
+        true
+    }
+
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let query: Query = request.query()?;
         let Read { what, conversation, context_type, version, continues, mut options } =
-            self.parse(&query, request.body)?;
+            request::read(self, &query, request.body, request.unawaited)?;
         let named = context_type.clone().or_else(|| the_only(request.assistants).ok());
         let choices = named.and_then(|profile| request.assistants.choices(&profile));
         if let Some(said) = instructions::of_body(request.body, choices, self.max_message_bytes)? {
@@ -74,9 +80,14 @@ impl Dialect for AiSdk {
         let mark = context_type.as_deref().map_or_else(|| "ai-sdk".to_owned(), |profile| format!("ai-sdk {profile}"));
         let what = match what {
             super::What::Decide(decisions) => What::Decide(decisions, None),
-            super::What::Answer { ask, from: branch } => {
-                let context_type = context_type.map_or_else(|| the_only(request.assistants), Ok)?;
-                What::Answer(Question { branch, ..Question::new(ask, Screen::Type(context_type)) })
+            super::What::Answer { results, ask, from: branch } => {
+                let screen = Screen::Type(context_type.map_or_else(|| the_only(request.assistants), Ok)?);
+                let question = |ask: Ask| Question::new(ask, screen.clone());
+                let asked = Question { branch, ..question(ask) };
+                match results.is_empty() {
+                    true => What::Answer(asked),
+                    false => What::Both(Box::new(question(Ask::Results(results))), Box::new(asked)),
+                }
             }
         };
         let own = Own::These(options.client_tools.iter().map(|tool| tool.name.clone()).collect());

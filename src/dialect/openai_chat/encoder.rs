@@ -1,7 +1,7 @@
 //! Events as `chat.completion.chunk` frames. The first names the role, one has the `finish_reason`, and `[DONE]` comes
 //! last. A run that fails ends with an error frame and no `[DONE]`, which would say that the answer is whole.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 use super::chunks::{CallBody, Choice, Chunk, Delta, ErrorBody, FunctionBody, UsageBody};
 use super::transcript::{self, Piece, Transcript};
@@ -10,6 +10,7 @@ use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
 use crate::chat::ids::ConversationId;
 use crate::chat::tool::{ToolCall, ToolInput};
+use crate::dialect::reply::NOT_BEGUN;
 use crate::dialect::{Encoder, RunIds, call_ids, failures, frame};
 
 pub(super) struct ChunkEncoder {
@@ -90,6 +91,13 @@ fn write_failure(out: &mut BytesMut, failure: &Failure) {
         None,
         &ErrorBody::new(&failure.message, transcript::error_type(failure), None, failure.code.name()),
     );
+}
+
+/// A whole stream of a completion whose run did not begin.
+pub(super) fn broken_off(message: &str) -> Bytes {
+    let mut out = BytesMut::new();
+    frame::write_data(&mut out, None, &ErrorBody::new(message, "server_error", None, NOT_BEGUN));
+    out.freeze()
 }
 
 impl Encoder for ChunkEncoder {

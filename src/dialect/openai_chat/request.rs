@@ -31,6 +31,8 @@ const LIST: &str = "a list of messages";
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
+    /// Results of the client's tools that come before the question, where somebody waits for them.
+    pub results: Vec<ClientResult>,
     /// The run. What it wishes of the model is a wish: the profile may not let requests choose.
     pub input: RunInput,
     /// The model's id, which is a profile's `context_type`.
@@ -193,7 +195,9 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
         key @ (Key::Conversation(_) | Key::Chat(_)) => key,
     };
     let is_unawaited = |call: &str| matches!(named, Key::None) && results.has(model.as_deref(), call);
-    let sent = messages(body.messages, is_unawaited, &mut errors);
+    // Results before a message that nobody waits for have no need of an answer.
+    let is_asked = |call: &str| !results.all && (!matches!(named, Key::None) || call_ids::read(call).is_some());
+    let sent = messages(body.messages, is_unawaited, is_asked, &mut errors);
     let (Some(model), Some(sent), true) = (model, sent, errors.is_empty()) else {
         return Err(DecodeError::Fields(errors));
     };
@@ -203,21 +207,29 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
         Key::Chat(conversation) => Some(conversation).filter(|_| !sent.is_task()),
     };
     let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
-    let (ask, conversation) = match sent.newest {
-        Newest::User(Content { text, files }) => {
-            fits("messages", &text, limits.max_message_bytes)?;
-            (Ask::Message { text, note: None, files }, key.clone())
-        }
+    let answered = |results: Vec<(String, Content)>| {
+        let results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
+        results.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
+        call_ids::answered(results, key.clone()).map_err(refuse)
+    };
+    let message = |Content { text, files }: Content| {
+        fits("messages", &text, limits.max_message_bytes)?;
+        Ok::<_, DecodeError>(Ask::Message { text, note: None, files })
+    };
+    let (results, ask, conversation) = match sent.newest {
+        Newest::User(said) => (Vec::new(), message(said)?, key.clone()),
         Newest::Results(results) => {
-            let results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
-            results.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
-            let (results, conversation) = call_ids::answered(results, key.clone()).map_err(refuse)?;
-            (Ask::Results(results), Some(conversation))
+            let (results, conversation) = answered(results)?;
+            (Vec::new(), Ask::Results(results), Some(conversation))
+        }
+        Newest::Both(results, said) => {
+            let (results, conversation) = answered(results)?;
+            (results, message(said)?, Some(conversation))
         }
     };
     let is_keyed = key.is_some();
-    let is_message = matches!(ask, Ask::Message { .. });
-    let earlier = if is_message && !is_keyed { bounded(sent.earlier, limits.max_history_bytes) } else { Vec::new() };
+    let is_told = conversation.is_none();
+    let earlier = if is_told { bounded(sent.earlier, limits.max_history_bytes) } else { Vec::new() };
     let input = RunInput {
         ask,
         screen: Screen::Type(model.clone()),
@@ -228,7 +240,7 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
         options: RunOptions { model: model_wish, client_tools, tool_choice, answer_format, ..RunOptions::default() },
     };
     let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
-    Ok(Read { input, model, is_keyed, stream, include_usage, instructions: sent.instructions, ignored })
+    Ok(Read { results, input, model, is_keyed, stream, include_usage, instructions: sent.instructions, ignored })
 }
 
 /// The client's messages of the conversation.
@@ -243,6 +255,8 @@ enum Newest {
     User(Content),
     /// Calls by the ids that the client knows, and their results.
     Results(Vec<(String, Content)>),
+    /// The same, and the question behind them.
+    Both(Vec<(String, Content)>, Content),
 }
 
 impl SentMessages {
@@ -253,15 +267,17 @@ impl SentMessages {
                 self.earlier.is_empty()
                     && (self.instructions.iter().any(|text| tasks::is_own_instruction(text)) || tasks::is_task(text))
             }
-            Newest::Results(_) => false,
+            Newest::Results(_) | Newest::Both(..) => false,
         }
     }
 }
 
-/// The messages in `raw`. Where `is_unawaited` finds the call of a result at their end, those are told with all else.
+/// The messages in `raw`. Where `is_unawaited` finds the call of a result at their end, those are told with all else, and so are
+/// those before a message unless `is_asked` finds the calls of all of them.
 fn messages(
     raw: Option<&RawValue>,
     is_unawaited: impl Fn(&str) -> bool,
+    is_asked: impl Fn(&str) -> bool,
     errors: &mut Vec<FieldError>,
 ) -> Option<SentMessages> {
     let mut refuse = |reason: String| -> Option<SentMessages> {
@@ -293,7 +309,14 @@ fn messages(
     let (before, rest) = read.split_at(read.len().saturating_sub(results.max(1)));
     let newest = match rest.first() {
         Some((at, Role::User, message)) => match content(message.content, &TEXT) {
-            Ok(said) if !said.text.trim().is_empty() || !said.files.is_empty() => Newest::User(said),
+            Ok(said) if !said.text.trim().is_empty() || !said.files.is_empty() => match unheard(before, is_asked) {
+                Ok(None) => Newest::User(said),
+                Ok(Some((results, mut texts))) => {
+                    texts.push(said);
+                    Newest::Both(results, Content::of_all(texts))
+                }
+                Err(reason) => return refuse(reason),
+            },
             Ok(_) => return refuse(format!("must have text that is not blank in message {at}")),
             Err(reason) => return refuse(format!("{reason} (message {at})")),
         },
@@ -311,6 +334,23 @@ fn messages(
         }
         newest => SentMessages { instructions, earlier: earlier(before), newest },
     })
+}
+
+/// Results of calls, each with its call's id, and what the user has said beside them.
+type Unheard = (Vec<(String, Content)>, Vec<Content>);
+
+/// The results behind the last thing that the assistant said, and what the user has said beside them, where `is_asked` finds all
+/// their calls: nobody has heard of either.
+fn unheard(before: &[(usize, Role, Message<'_>)], is_asked: impl Fn(&str) -> bool) -> Result<Option<Unheard>, String> {
+    let begin = before.iter().rposition(|(_, role, _)| *role == Role::Assistant).map_or(before.len(), |last| last + 1);
+    let new = before.get(begin..).unwrap_or_default();
+    let results = new.iter().filter(|(_, role, _)| *role == Role::Tool);
+    let results: Vec<_> = results.map(|(at, _, message)| result(*at, message)).collect::<Result<_, _>>()?;
+    if results.is_empty() || !results.iter().all(|(call, _)| is_asked(call)) {
+        return Ok(None);
+    }
+    let texts = new.iter().filter(|(_, role, _)| *role == Role::User);
+    Ok(Some((results, texts.map(|(_, _, message)| content_in(message.content, &TEXT)).collect())))
 }
 
 /// What was said before. What else there was has been refused or answered when it was new.

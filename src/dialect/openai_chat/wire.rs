@@ -1,5 +1,6 @@
 //! OpenAI's protocol among all others: its route, and how its requests are answered.
 
+use bytes::Bytes;
 use http::HeaderMap;
 use utoipa::OpenApi;
 
@@ -7,9 +8,9 @@ use super::{Answer, Key, OpenAiChat, Read, Telling, encoder, request};
 use crate::chat::approval::DecisionRule;
 use crate::chat::ids::ConversationId;
 use crate::dialect::asked::{Asked, BranchPoint, ConversationRef, Question, Shape, What};
-use crate::dialect::given::RunInput;
+use crate::dialect::given::{Ask, RunInput};
 use crate::dialect::repeats::Repeats;
-use crate::dialect::reply::{Document, Position, Reply};
+use crate::dialect::reply::{Document, Position, Refusal, Reply};
 use crate::dialect::told::Unawaited;
 use crate::dialect::{DecodeError, Dialect, Encoder, Request, RunIds, Settings, instructions};
 
@@ -71,7 +72,7 @@ impl Dialect for OpenAiChat {
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let believes = |model: &str| request.believes(model);
         let results = Unawaited { all: request.unawaited, believes: &believes };
-        let Read { input, model, is_keyed, stream, include_usage, instructions, mut ignored } =
+        let Read { results, input, model, is_keyed, stream, include_usage, instructions, mut ignored } =
             request::read(&self.0, request.body, key(request.headers)?, results)?;
         let choices = request.assistants.choices(&model).ok_or_else(|| no_such_model(&model))?;
         let RunInput { ask, screen, conversation, parent, earlier, unlisted, mut options } = input;
@@ -94,8 +95,16 @@ impl Dialect for OpenAiChat {
         let named = conversation.as_ref().map(ConversationId::as_str).unwrap_or_default();
         let mark = format!("openai-chat {named}");
         let branch = parent.map_or(BranchPoint::Newest, BranchPoint::At);
+        let question = Question { ask, screen, branch, earlier, unlisted };
+        let what = match results.is_empty() {
+            true => What::Answer(question),
+            false => {
+                let first = Question { unlisted, ..Question::new(Ask::Results(results), question.screen.clone()) };
+                What::Both(Box::new(first), Box::new(question))
+            }
+        };
         Ok(Asked {
-            what: What::Answer(Question { ask, screen, branch, earlier, unlisted }),
+            what,
             rule: DecisionRule::Any,
             conversation: ConversationRef::Id(conversation),
             options,
@@ -129,6 +138,10 @@ impl Reply for Telling {
 
     fn document(&mut self, of: RunIds) -> Option<Box<dyn Document>> {
         Some(Box::new(Answer::new(&of, self.clone())))
+    }
+
+    fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
+        encoder::broken_off(&refusal.message)
     }
 }
 

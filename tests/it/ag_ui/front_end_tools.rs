@@ -60,3 +60,38 @@ async fn a_call_of_a_front_end_tool_waits_for_its_result() {
         world.refused(&offering(input(json!([{"id": "t1", "role": "tool", "toolCallId": "p", "content": "x"}])))).await;
     assert_eq!((late.0, late.1.as_str()), (409, "no_such_call"), "it has its result");
 }
+
+/// The thread with the call `p`, its result and what the user said then.
+fn painted_and(said: &[(&str, &str)]) -> Value {
+    let call =
+        json!({"id": "p", "type": "function", "function": {"name": "paint", "arguments": "{\"color\":\"red\"}"}});
+    let mut messages = json!([
+        {"id": "u1", "role": "user", "content": "Paint it red"},
+        {"id": "a1", "role": "assistant", "toolCalls": [call]},
+        {"id": "t1", "role": "tool", "toolCallId": "p", "content": "painted"},
+    ]);
+    let said = said.iter().map(|(id, text)| json!({"id": id, "role": "user", "content": text}));
+    messages.as_array_mut().unwrap().extend(said);
+    offering(input(messages))
+}
+
+#[tokio::test]
+async fn results_before_a_message_are_taken_with_it_and_passed_over_when_they_were_taken() {
+    let paints = || turn().call("p", "paint", &json!({"color": "red"})).done();
+    let world = World::playing([paints(), answers("It is red."), answers("Blue, then."), answers("Light blue.")]).await;
+    world.run(&offering(says("Paint it red"))).await;
+    let told = world.run(&painted_and(&[("u2", "And now"), ("u3", "blue")])).await;
+    assert_eq!((told[0]["type"].as_str(), told.last()), (Some("RUN_STARTED"), Some(&finished(1))));
+    let text = json!(told).to_string();
+    assert!(text.contains("Blue, then.") && !text.contains("It is red."), "{text}");
+    let asked = world.s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "And now\n\nblue");
+    let read = r#"{"told_by":"client","result":"painted"}"#;
+    assert!(asked.iter().any(|message| message["content"] == read), "{asked:?}");
+
+    // The same again, behind which the user says more: nobody waits for the result.
+    world.run(&painted_and(&[("u2", "And now"), ("u3", "blue"), ("u4", "Lighter")])).await;
+    let asked = world.s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "Lighter");
+    assert_eq!(asked.iter().filter(|message| message["content"] == read).count(), 1, "{asked:?}");
+}

@@ -58,6 +58,30 @@ async fn a_tool_of_the_page_that_failed_is_told_to_the_model() {
 }
 
 #[tokio::test]
+async fn a_result_before_a_message_is_taken_with_it_and_passed_over_when_it_was_taken() {
+    let w = World::playing([calls("c1", "locate", &json!({})), says("In Rome."), says("Sunny."), says("Rain.")]).await;
+    w.ask("", &with_tools(said("Where am I?"))).await;
+    let mut body = ran("c1", json!({"state": "output-available", "output": "Rome"}));
+    let say = |body: &mut Value, id: &str, text: &str| body["messages"].as_array_mut().unwrap().push(user(id, text));
+    say(&mut body, "u2", "And the weather?");
+    let response = post(&w.s.app, "", &body).await;
+    assert_eq!(response.status(), 200);
+    let text = response.text().await.unwrap();
+    assert!(text.contains("Sunny.") && !text.contains("In Rome.") && text.ends_with("data: [DONE]\n\n"), "{text}");
+    let asked = w.s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "And the weather?");
+    let read = json!(r#"{"told_by":"client","result":"Rome"}"#);
+    assert!(asked.iter().any(|message| message["content"] == read), "{asked:?}");
+
+    // The same again, behind which the user says more: nobody waits for the result.
+    say(&mut body, "u3", "Tomorrow?");
+    assert_eq!(w.ask("", &body).await.text(), "Rain.");
+    let asked = w.s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "Tomorrow?");
+    assert_eq!(asked.iter().filter(|message| message["content"] == read).count(), 1, "{asked:?}");
+}
+
+#[tokio::test]
 async fn a_result_that_nobody_waits_for_is_refused() {
     let w = World::playing([calls("c1", "locate", &json!({})), says("In Rome.")]).await;
     w.ask("", &with_tools(said("Where am I?"))).await;

@@ -83,6 +83,51 @@ async fn calls_are_streamed_with_ids_that_carry_the_conversation_and_their_resul
 }
 
 #[tokio::test]
+async fn results_before_a_message_are_taken_with_it() {
+    for key in [&[][..], &[("x-conversation-id", "c")]] {
+        let s = playing([asks_twice(), says("Sun and rain."), says("Snow.")]).await;
+        let choice = answer(&s, key, &with_tools(ask("Weather?"))).await;
+        let mut body = followed(&choice["message"], &["sun in Paris", "rain in Rome"]);
+        for text in ["And tomorrow?", "In Oslo."] {
+            body["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": text}));
+        }
+        body["stream"] = json!(true);
+        let response = post(&s, key, &body).await;
+        assert_eq!(response.status(), 200);
+        let text = response.text().await.unwrap();
+        assert!(text.contains("Snow.") && !text.contains("Sun and rain."), "{text}");
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+        let asked = s.last_asked();
+        assert_eq!(asked.last().unwrap()["content"], "And tomorrow?\n\nIn Oslo.");
+        let asked = json!(asked).to_string();
+        assert!(asked.contains("sun in Paris") && asked.contains("rain in Rome"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn results_before_a_message_that_nobody_waits_for_are_passed_over() {
+    for key in [&[][..], &[("x-conversation-id", "c")]] {
+        let s = playing([asks_twice(), says("Fine."), says("Snow."), says("Fog.")]).await;
+        let choice = answer(&s, key, &with_tools(ask("Weather?"))).await;
+        let mut body = followed(&choice["message"], &["sun", "rain"]);
+        assert_eq!(answer(&s, key, &body).await["message"]["content"], "Fine.");
+        // A client that has lost the answer to them.
+        body["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "And tomorrow?"}));
+        assert_eq!(answer(&s, key, &body).await["message"]["content"], "Snow.");
+        assert_eq!(s.last_asked().last().unwrap()["content"], "And tomorrow?");
+        // Those of another server, further back.
+        for message in body["messages"].as_array_mut().unwrap() {
+            match message["role"].as_str() {
+                Some("tool") => message["tool_call_id"] = json!("call_1"),
+                Some("assistant") => message["tool_calls"] = json!([]),
+                _ => {}
+            }
+        }
+        assert_eq!(answer(&s, key, &body).await["message"]["content"], "Fog.");
+    }
+}
+
+#[tokio::test]
 async fn results_that_nobody_waits_for_are_refused_and_not_to_be_sent_again() {
     let s = playing([asks_twice(), says("Fine.")]).await;
     let choice = answer(&s, &[], &with_tools(ask("Weather?"))).await;
