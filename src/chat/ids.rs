@@ -212,9 +212,23 @@ impl ToolCallId {
         Self::from_minted(format!("call_{}", Uuid::new_v4().simple()))
     }
 
-    /// The id of the call that is made once that approval lets it through: by it the two are known to be one.
+    /// The id of the call that is made once that approval lets it through: by it the two are known to be one. See
+    /// [`Self::later`].
     pub fn of_approval(ApprovalId(id): ApprovalId) -> Self {
         Self::from_minted(format!("call_{}", id.simple()))
+    }
+
+    /// The id of the `nth` call of that approval, which was let through so often; from 1.
+    pub fn later(&self, nth: u32) -> Self {
+        match nth {
+            0 | 1 => self.clone(),
+            _ => Self { text: format!("{}_{nth}", self.text), minted: self.minted },
+        }
+    }
+
+    /// Whether it is that of a call of the approval with this id, the first one or a later.
+    pub fn is_of_approval(text: &str, approval: ApprovalId) -> bool {
+        text.starts_with(Self::of_approval(approval).as_str())
     }
 
     /// A fresh id of ours for a call to which the model has given the id of another one. Where that is short it begins so,

@@ -5,7 +5,7 @@ use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::artifact::CallArtifact;
 use crate::chat::fate::CallFate;
 use crate::chat::file::FileRef;
-use crate::chat::ids::{ConversationId, MessageId, RunId, ToolCallId};
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId, ToolCallId};
 use crate::chat::message::{AssistantMessage, Message};
 use crate::chat::notice::Notice;
 use crate::store::client::is_repetition;
@@ -163,11 +163,12 @@ fn stand_for_left(before: &[MessageView], calls: &mut [CallView]) {
     }
 }
 
-/// The call with the id `made_as` stands for the call of `run` that was let through.
-pub(super) fn link_approved(messages: &mut [MessageView], made_as: &ToolCallId, (run, call): (RunId, String)) {
-    let mut calls = messages.iter_mut().flat_map(|message| &mut message.calls);
-    if let Some(made) = calls.find(|made| made.id == made_as.as_str()) {
-        made.stands_for = Some((run, call));
+/// The calls of that approval stand for the call of `run` that was let through: there are several where it was let through
+/// more than once.
+pub(super) fn link_approved(messages: &mut [MessageView], approval: ApprovalId, (run, call): (RunId, &str)) {
+    let calls = messages.iter_mut().flat_map(|message| &mut message.calls);
+    for made in calls.filter(|made| ToolCallId::is_of_approval(&made.id, approval)) {
+        made.stands_for = Some((run, call.to_owned()));
     }
 }
 

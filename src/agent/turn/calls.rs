@@ -351,7 +351,7 @@ impl Turns<'_> {
         self.note_dispatch(call, transcript).await?;
         let tried = transcript.tries.begin(write, &call.id);
         let output = self.execute(call, effect, ToolContext { first_try: tried.first.as_ref(), ..cx }).await?;
-        transcript.tries.end(tried, output.fate);
+        tried.end(output.fate);
         Ok(output)
     }
 

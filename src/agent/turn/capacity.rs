@@ -1,7 +1,7 @@
-//! The capacity of a conversation: calls that wait for an approval, and payloads. They are counted once in a run, when
-//! the first one comes; a conversation has one running run, so no other one adds to them meanwhile.
+//! The capacity of a conversation: calls that wait for an approval, and payloads. They are counted when the first one comes,
+//! with those of helpers; a conversation has one running run, so no other one adds to them meanwhile.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::context::Turns;
 use super::state::Transcript;
@@ -43,32 +43,31 @@ impl Turns<'_> {
     }
 
     /// Whether one more payload is kept; that one is counted then.
-    pub(super) async fn admit_payload(&self, transcript: &mut Transcript) -> bool {
+    pub(super) async fn admit_payload(&self, transcript: &Transcript) -> bool {
         let most = self.agent.limits.payloads;
         if most == 0 {
             return true;
         }
-        let kept = match transcript.pending.payloads {
-            Some(kept) => kept,
-            None => {
-                let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
-                let newest = u32::try_from(most).unwrap_or(u32::MAX);
-                match self.agent.payloads.payloads(owner, conversation, newest).await {
-                    Ok(kept) => kept.len(),
-                    Err(error) => {
-                        tracing::warn!(error = %Causes(&error), "payloads not counted");
-                        return false;
-                    }
-                }
-            }
+        let count = async || {
+            let (owner, conversation) = (&self.cx.caller.owner, self.cx.conversation);
+            let newest = u32::try_from(most).unwrap_or(u32::MAX);
+            let kept = self.agent.payloads.payloads(owner, conversation, newest).await?;
+            Ok::<_, StoreError>(AtomicUsize::new(kept.len()))
         };
-        let is_kept = kept < most;
-        transcript.pending.payloads = Some(kept + usize::from(is_kept));
-        is_kept
+        match transcript.pending.payloads.get_or_try_init(count).await {
+            Ok(kept) => {
+                let is_kept = |kept: usize| (kept < most).then_some(kept + 1);
+                kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_kept).is_ok()
+            }
+            Err(error) => {
+                tracing::warn!(error = %Causes(&error), "payloads not counted");
+                false
+            }
+        }
     }
 
     /// Leaves out a payload over the limit, with a note for the model.
-    pub(super) async fn leave_out_too_many(&self, output: &mut ToolOutput, transcript: &mut Transcript) {
+    pub(super) async fn leave_out_too_many(&self, output: &mut ToolOutput, transcript: &Transcript) {
         if output.payload.is_none() || self.admit_payload(transcript).await {
             return;
         }

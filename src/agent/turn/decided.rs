@@ -40,7 +40,8 @@ impl Turns<'_> {
             let found = self.agent.decisions.take(of, self.cx.run, transcript.messages.next(), last).await;
             match found.map_err(store_failed)? {
                 Gathered::Decision(decision) => {
-                    let (decided, words) = *decision;
+                    let (mut decided, words) = *decision;
+                    transcript.name_apart(&mut decided);
                     if let Some(event) = consent::decided(&decided) {
                         self.emit(event);
                     }

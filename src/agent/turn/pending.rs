@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use tokio::sync::OnceCell;
+
 use crate::agent::ports::plans::TakenPlan;
 use crate::agent::ports::store::DecidedCall;
 use crate::chat::approval::Approval;
@@ -72,8 +74,8 @@ pub(super) struct Pending {
     pub(super) waiting_before: Option<usize>,
     /// Calls that the run and its helpers have held, or are about to hold.
     pub(super) counted: Arc<AtomicUsize>,
-    /// Payloads of the conversation with those of this run; `None` until they are counted.
-    pub(super) payloads: Option<usize>,
+    /// Payloads of the conversation with those of the run and its helpers; empty until they are counted.
+    pub(super) payloads: Arc<OnceCell<AtomicUsize>>,
 }
 
 impl Pending {

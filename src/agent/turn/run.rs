@@ -113,6 +113,9 @@ impl Agent {
             let mut transcript = Transcript::new(run.id, start, &run.profile);
             transcript.diagnosis = Diagnosis::from_profile(&run.profile, &cx, &run.model, self.limits);
             transcript.speech.keep_raw(transcript.diagnosis.is_some());
+            if let Some(decided) = &mut decided {
+                transcript.name_apart(decided);
+            }
             if let Some(event) = decided.as_ref().and_then(consent::decided) {
                 events.emit(event);
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use super::about::{self, About};
 use super::aside::Aside;
@@ -20,7 +21,7 @@ use super::speech::Speech;
 use super::tries::Tries;
 use crate::agent::offer::consent;
 use crate::agent::offer::profile::Profile;
-use crate::agent::ports::store::{Commit, RunStart};
+use crate::agent::ports::store::{ApprovedCall, Commit, DecidedCall, RunStart};
 use crate::chat::answer::{Answer, AnswerPiece};
 use crate::chat::artifact::{Artifact, CallArtifact};
 use crate::chat::failure::Failure;
@@ -97,6 +98,8 @@ pub(super) struct Shared {
     names: Names,
     /// How many of them wait for a person.
     held: Arc<AtomicUsize>,
+    /// How many payloads the conversation has with theirs.
+    payloads: Arc<OnceCell<AtomicUsize>>,
 }
 
 impl Shared {
@@ -166,14 +169,22 @@ impl Transcript {
 
     /// That of a helper of the run, which begins so. It shares with the run what calls have had.
     pub(super) fn of_helper(run: RunId, start: RunStart, profile: &Profile, shared: Shared) -> Self {
-        let Shared { call_ids, tries, names, held } = shared;
-        let pending = Pending { counted: held, ..Pending::default() };
+        let Shared { call_ids, tries, names, held, payloads } = shared;
+        let pending = Pending { counted: held, payloads, ..Pending::default() };
         let own = Self::new(run, start, profile);
         // Those from before it waited, too.
         for id in own.messages.calls() {
             call_ids.claim(id);
         }
         Self { call_ids, tries, names, pending, ..own }
+    }
+
+    /// Gives a call that was let through an id that no other one has. One that was let through before and not made has left its own
+    /// in the history, and vendors refuse two calls of one id.
+    pub(super) fn name_apart(&self, decided: &mut DecidedCall) {
+        if let DecidedCall::Approved(ApprovedCall { call, .. }) = decided {
+            call.id = self.call_ids.claim_later(&call.id);
+        }
     }
 
     /// What it shares with helpers.
@@ -183,6 +194,7 @@ impl Transcript {
             tries: self.tries.clone(),
             names: self.names.clone(),
             held: self.pending.counted.clone(),
+            payloads: self.pending.payloads.clone(),
         }
     }
 

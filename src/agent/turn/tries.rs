@@ -20,46 +20,53 @@ impl Write {
 }
 
 /// The writes of a run that are not known to have taken effect, each with the call that tried it first. A run and its
-/// helpers share them. One that is under way is among them: whoever makes it may be dropped.
+/// helpers share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tries(Arc<Mutex<HashMap<String, ToolCallId>>>);
 
-/// A write that is under way.
+/// A write that is under way. Where it is dropped before it has ended, its outcome is unknown.
 pub(super) struct Try {
+    tries: Tries,
     write: Write,
-    /// The call that tried it first, where that was an earlier one.
+    call: ToolCallId,
+    /// The call that tried it first, where that was an earlier one. An equal one that is under way is none: two steps of a plan
+    /// may mean two writes.
     pub(super) first: Option<ToolCallId>,
+    fate: CallFate,
 }
 
 impl Tries {
-    /// Notes that `call` is about to try `write`.
+    /// `call` is about to try `write`, and stands for the earlier try that is unknown.
     pub(super) fn begin(&self, write: Write, call: &ToolCallId) -> Try {
-        let mut tried = self.lock();
-        let first = tried.get(&write.0).cloned();
-        if first.is_none() {
-            tried.insert(write.0.clone(), call.clone());
-        }
-        Try { write, first }
-    }
-
-    /// Notes what came of it.
-    pub(super) fn end(&self, Try { write, first }: Try, fate: CallFate) {
-        match fate {
-            CallFate::Unknown => {}
-            // The next one that is equal is meant to be a second one.
-            CallFate::Done => {
-                self.lock().remove(&write.0);
-            }
-            // An earlier try is as unknown as before.
-            CallFate::Failed | CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => {
-                if first.is_none() {
-                    self.lock().remove(&write.0);
-                }
-            }
-        }
+        let first = self.lock().remove(&write.0);
+        Try { tries: self.clone(), write, call: call.clone(), first, fate: CallFate::Unknown }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, ToolCallId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Try {
+    /// Notes what came of it.
+    pub(super) fn end(mut self, fate: CallFate) {
+        self.fate = fate;
+    }
+}
+
+impl Drop for Try {
+    fn drop(&mut self) {
+        let unknown = match self.fate {
+            CallFate::Unknown => self.first.as_ref().or(Some(&self.call)),
+            // The next one that is equal is meant to be a second one.
+            CallFate::Done => None,
+            // An earlier try is as unknown as before.
+            CallFate::Failed | CallFate::NotRun | CallFate::AwaitsApproval | CallFate::AwaitsClient => {
+                self.first.as_ref()
+            }
+        };
+        if let Some(call) = unknown {
+            self.tries.lock().insert(std::mem::take(&mut self.write.0), call.clone());
+        }
     }
 }

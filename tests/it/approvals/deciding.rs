@@ -1,9 +1,12 @@
 //! The user's own decision: the exact call is made, or the model hears that it was not.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{HELD, MADE, World, approve, assert_made, body, id, problem, reject};
-use crate::support::frames::{data, names};
+use crate::support::frames::{self, data, names};
 use crate::support::model::{calls, says, turn};
 use crate::support::tickets::write;
 
@@ -216,6 +219,24 @@ async fn calls_beyond_the_limit_are_answered_and_have_their_place() {
     let (_, chat) = w.get_as(&w.s.app.token, "/v1/agent/conversations/c").await;
     let said: Vec<_> = chat["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
     assert_eq!(said, ["Close 7", "I look.", "That is all."]);
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_limit_is_kept_while_the_last_words_are_said() {
+    let profile = format!("{}[bounds]\nmax_tool_calls = 1\non_limit = \"answer\"\n", super::PROFILE);
+    let both =
+        turn().text("I look.").call("c1", "note", &json!({"text": "a"})).call("c2", "close_ticket", &json!({"id": 7}));
+    let gate = Arc::new(Notify::new());
+    let last = turn().text("That").answer().gated(&gate, says(" is all.").bytes());
+    let w = World::answering([both.done().answer(), last]).await;
+    let w = w.restarted(async |data| write(data, "profiles/tickets.toml", &profile)).await;
+    let mut response = w.s.app.post(&body("Close 7")).await;
+    frames::read_until(&mut response, "That").await;
+    let (_, chat) = w.get_as(&w.s.app.token, "/v1/agent/conversations/c").await;
+    let said: Vec<_> = chat["messages"].as_array().unwrap().iter().map(|message| &message["text"]).collect();
+    assert!(said.len() >= 2 && said[1] == "I look.", "{chat}");
+    gate.notify_one();
+    response.text().await.unwrap();
 }
 
 #[tokio::test]

@@ -5,7 +5,11 @@ mod approvals;
 mod bounds;
 mod resuming;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::audit::{READABLE, record, told as lines};
 use crate::support::app::TestApp;
@@ -167,6 +171,48 @@ async fn native_clients_see_a_plan_without_what_tools_are_given_and_say() {
     let request = s.app.http.get(s.app.url(&path)).bearer_auth(&s.app.token);
     let kept: Value = serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
     assert_eq!(kept["steps"][0]["result"]["title"], "Secret");
+}
+
+#[tokio::test]
+async fn equal_writes_of_two_steps_are_two_writes() {
+    let write = json!({"tools": ["save"], "arguments": {"title": "Same"}});
+    let (gates, asked) = ([(); 2].map(|()| Arc::new(Notify::new())), AtomicUsize::new(0));
+    // Neither is answered before both have come.
+    let backend = move |_: &Request| {
+        let at = asked.fetch_add(1, Ordering::SeqCst);
+        if at == 1 {
+            gates.iter().for_each(|gate| gate.notify_one());
+        }
+        Some(Answer::ok("application/json", "").gated(&gates[at], r#"{"thing_id": "t9"}"#))
+    };
+    let (s, backend) = desk_over([plans(&json!([write, write])), says("Done.")], backend).await;
+    told(&s.app, "Go").await;
+    let requests = backend.requests();
+    let mut keys: Vec<_> = requests.iter().filter_map(|request| request.header("idempotency-key")).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!((requests.len(), keys.len()), (2, 2), "{keys:?}");
+}
+
+#[tokio::test]
+async fn what_steps_keep_counts_together() {
+    let mut setup = Setup::of(
+        r#"
+[[tool]]
+name = "list"
+description = "Lists."
+request = { path = "/things/{id}" }
+input_schema = { type = "object", properties = { id = { type = "string" } } }
+result = { payload = "things" }
+"#,
+    );
+    setup.files.push(("payloads/mine.toml", "[[payload_type]]\nname = \"things\"\ndescription = \"Things\""));
+    setup.profile = "payload_types = [\"things\"]\n[plan]";
+    setup.settings = vec![("LIMITS__PAYLOADS", "2")];
+    let steps: Vec<_> = (1..=4).map(|at| json!({"tools": ["list"], "arguments": {"id": at.to_string()}})).collect();
+    let (s, _backend) = setup.start([plans(&json!(steps)), says("Done.")], things).await;
+    let frames = told(&s.app, "Go").await;
+    assert_eq!(of_event(&frames, "payload").len(), 2, "{frames:?}");
 }
 
 #[tokio::test]

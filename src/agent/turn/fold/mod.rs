@@ -42,6 +42,12 @@ impl CallIds {
     pub fn claim(&self, id: &str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned())
     }
+
+    /// Takes `id`, or a later one of it where calls have it already.
+    pub fn claim_later(&self, id: &ToolCallId) -> ToolCallId {
+        let mut ids = (1..=u32::MAX).map(|nth| id.later(nth));
+        ids.find(|id| self.claim(id.as_str())).unwrap_or_else(ToolCallId::mint)
+    }
 }
 
 impl FromIterator<String> for CallIds {

@@ -185,7 +185,7 @@ pub(super) fn give_back_joined(batch: &mut Batch, scope: &Scope, run: RunId) {
              decided_in = NULL, joined = NULL
          WHERE tenant = $2 AND user_id = $3 AND decided_in = $1 AND joined IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM dispatches d
-                 WHERE d.run_id = $1 AND d.call = 'call_' || REPLACE(approvals.id, '-', ''))
+                 WHERE d.run_id = $1 AND d.call LIKE 'call_' || REPLACE(approvals.id, '-', '') || '%')
              AND (joined = 0 OR NOT EXISTS (
                  SELECT 1 FROM runs r JOIN messages m ON m.tenant = r.tenant AND m.user_id = r.user_id
                      AND m.conversation = r.conversation AND m.run_seq = r.run_seq

@@ -10,7 +10,7 @@ use crate::agent::ports::conversations::{BranchRef, ConversationView, MessageVie
 use crate::agent::ports::feedback::KeptFeedback;
 use crate::agent::ports::usage::Used;
 use crate::bounded::memory::Reservation;
-use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId, ToolCallId};
+use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId};
 use crate::chat::run::RunRecord;
 use crate::store::answer::decode_answer;
 use crate::store::database::Connection;
@@ -122,8 +122,8 @@ impl SqlStore {
         }
         for (run, call, approval) in approved(&mut transaction, scope, tip, &window).await? {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
-            let made_as = ToolCallId::of_approval(ApprovalId::parse(&approval).map_err(RecordError::from)?);
-            view::link_approved(&mut messages, &made_as, (run, original(&call).into_owned()));
+            let approval = ApprovalId::parse(&approval).map_err(RecordError::from)?;
+            view::link_approved(&mut messages, approval, (run, &original(&call)));
         }
         let runs = runs(&mut transaction, scope, tip, &window).await?;
         let feedback = given(&mut transaction, scope, tip, &window).await?;
