@@ -56,6 +56,11 @@ pub struct Subject {
     pub id: String,
 }
 
+impl Subject {
+    /// The longest id, in bytes.
+    pub const ID_BYTES: usize = 512;
+}
+
 /// A signal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signal {

@@ -76,15 +76,18 @@ pub(super) async fn keep(directives: Arc<Directives>) {
             () = sleep(renewing) => {}
             () = directives.idle.cancelled() => return,
         }
-        let held: Vec<DirectiveId> = directives.in_hand().iter().copied().collect();
-        if held.is_empty() {
-            continue;
-        }
-        let lease_ms = ms(directives.settings.lease);
-        if let Err(error) = directives.queue.renew_claims(&held, &directives.process, lease_ms).await {
+        if let Err(error) = renew(&directives).await {
             tracing::error!(error = %Causes(&error), "claims of directives are not renewed");
         }
     }
+}
+
+async fn renew(directives: &Directives) -> Result<(), StoreError> {
+    let held: Vec<DirectiveId> = directives.in_hand().iter().copied().collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    directives.queue.renew_claims(&held, &directives.process, ms(directives.settings.lease)).await
 }
 
 /// Ends what is late or was left by others, until the process stops.
@@ -101,6 +104,8 @@ pub(super) async fn tidy(directives: Arc<Directives>) {
 }
 
 async fn chores(directives: &Directives) -> Result<(), StoreError> {
+    // Where the store was away for longer than a lease, what is in hand here is not abandoned.
+    renew(directives).await?;
     let abandoned = attempt::take(directives, Due::Abandoned, ENDED_AT_ONCE).await?;
     let ended = abandoned.into_iter().map(|claimed| {
         let rule = directives.commands.rule(claimed.directive.name.as_str());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::agent::ports::audit::sha256;
-use crate::chat::caller::Owner;
+use crate::chat::caller::{ISSUER_SEPARATOR, Owner};
 
 /// 4 hexadecimal digits: few bytes before each word, and rarely the same.
 const MARK_CHARS: usize = 4;
@@ -22,6 +22,20 @@ impl Scope {
     /// The owner of a row, as its columns say it.
     pub(super) fn of_row(tenant: String, user: String) -> Self {
         Self { tenant, user }
+    }
+
+    /// Whether its token names a tenant, beside its issuer. Limits of a tenant are none for those who name none: they share that
+    /// one, and any of them could shut out all others.
+    pub(super) fn names_tenant(&self) -> bool {
+        !self.tenant.is_empty() && !self.tenant.ends_with(ISSUER_SEPARATOR)
+    }
+
+    /// What all users of its tenant take turns by: the tenant without a user. Itself, where it names no tenant.
+    pub(super) fn of_all(&self) -> Self {
+        match self.names_tenant() {
+            true => Self::of_row(self.tenant.clone(), String::new()),
+            false => self.clone(),
+        }
     }
 
     /// The tenant, for the few statements that reach beyond a user: an administrator's, and those of calls that a role

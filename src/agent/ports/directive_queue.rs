@@ -34,7 +34,8 @@ pub trait DirectiveQueue: Send + Sync {
     /// When it could not be committed.
     async fn settle_attempts(&self, ended: &[(Fence, &Settlement)]) -> Result<Vec<Directive>, StoreError>;
 
-    /// Gives these claims of this process another lease, from now on.
+    /// Gives these claims of this process another lease, from now on; also where theirs is over, as long as nobody else has taken
+    /// them.
     ///
     /// # Errors
     /// When it could not be committed.
@@ -58,7 +59,7 @@ pub struct Claiming<'a> {
     pub most: u32,
     /// Which.
     pub what: Due,
-    /// The commands that it knows: what is due of others is left to other processes.
+    /// The commands that it knows: what is due of others is left to other processes, and what was left of others at first.
     pub names: &'a [String],
 }
 

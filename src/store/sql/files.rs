@@ -90,12 +90,8 @@ impl SqlStore {
     async fn try_keep_file(&self, scope: &Scope, row: NewFileRow<'_>) -> Result<KeptFile, Fault> {
         let NewFileRow { file, sha256, terms, most: (of_user, of_tenant) } = row;
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
-        // Two that count first and insert then would both find room. A tenant without users stands for all of its users.
-        let turns = match scope.tenant() {
-            "" => scope.clone(),
-            tenant => Scope::of_row(tenant.to_owned(), String::new()),
-        };
-        take_turns(&mut transaction, "files", &turns).await?;
+        // Two that count first and insert then would both find room.
+        take_turns(&mut transaction, "files", &scope.of_all()).await?;
         // The same bytes wait for their message again, on the terms that were said last; one that conversations need without an
         // end of its own gets none.
         let again = query(
@@ -127,7 +123,7 @@ impl SqlStore {
         if is_over(of_user, user) {
             return Ok(KeptFile::OverQuota("user"));
         }
-        if !scope.tenant().is_empty() && is_over(of_tenant, tenant) {
+        if scope.names_tenant() && is_over(of_tenant, tenant) {
             return Ok(KeptFile::OverQuota("tenant"));
         }
         let (now, purpose) = (self.clock.now_ms(), terms.purpose.unwrap_or_default());

@@ -11,7 +11,7 @@ use crate::agent::ports::quotas::{OverQuota, Quotas, Whose};
 use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
 use crate::chat::ids::ConversationId;
-use crate::store::database::Connection;
+use crate::store::database::{Connection, take_turns};
 use crate::store::fault::{Undone, attempt};
 use crate::store::record::column;
 use crate::store::scope::{Reach, Scope};
@@ -52,7 +52,9 @@ impl SqlStore {
             return Ok(());
         }
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
-        if of_tenant != 0 && !scope.tenant().is_empty() {
+        if of_tenant != 0 && scope.names_tenant() {
+            // A count waits until the transaction that counted before has committed.
+            take_turns(&mut transaction, "exports", &scope.of_all()).await?;
             let made: i64 = query(
                 "SELECT CAST(COALESCE(SUM(exports), 0) AS BIGINT) FROM stored_usage
                  WHERE tenant = $1 AND export_day = @now / 86400000",
@@ -99,7 +101,7 @@ pub(super) async fn over_quota_of_tenant(
     is_there: bool,
 ) -> Result<Option<OverQuota>, sqlx::Error> {
     let of_tenant = (quotas.bytes_per_tenant, quotas.conversations_per_tenant);
-    if of_tenant == (0, 0) || scope.tenant().is_empty() {
+    if of_tenant == (0, 0) || !scope.names_tenant() {
         return Ok(None);
     }
     let kept = query(

@@ -27,6 +27,9 @@ use crate::store::statement::{Batch, query};
 /// Signals of a replay that are queued in one transaction, so that others who write wait for no more than these.
 const REPLAYED_AT_ONCE: usize = 1000;
 
+/// Before the keys of clients: none of them is one that the server makes, such as that of a directive's end.
+const OF_CLIENT: &str = "client:";
+
 /// The columns of a [`SignalRow`] of the signal `s`.
 macro_rules! signal_columns {
     () => {
@@ -70,6 +73,8 @@ impl SignalRow {
         let plain = |text: String| original(&text).into_owned();
         let Body { payload, metadata } = serde_json::from_str(&self.body).map_err(RecordError::json("signal"))?;
         let subject = self.subject_type.zip(self.subject_id);
+        let source = SignalSource::parse(&self.source).ok_or(RecordError::Directive)?;
+        let of_client = |key: String| key.strip_prefix(OF_CLIENT).map(str::to_owned).unwrap_or(key);
         Ok(Signal {
             id: SignalId::parse(&self.signal)?,
             seq: self.seq,
@@ -83,8 +88,11 @@ impl SignalRow {
                 causation: self.causation.map(plain),
                 actor: self.actor.map(plain),
                 subject: subject.map(|(kind, id)| Subject { kind: plain(kind), id: plain(id) }),
-                source: SignalSource::parse(&self.source).ok_or(RecordError::Directive)?,
-                dedupe_key: self.dedupe_key.map(plain),
+                dedupe_key: self
+                    .dedupe_key
+                    .map(plain)
+                    .map(|key| if source == SignalSource::Api { of_client(key) } else { key }),
+                source,
             },
         })
     }
@@ -116,13 +124,14 @@ impl SqlStore {
         }
         let mut transaction = self.database.write(Reach::Tenant(scope)).await?;
         let mut signals = NewSignals::hold(&mut transaction, [scope]).await?;
-        if let Some(key) = &fact.dedupe_key {
+        if let Some(key) = kept_key(&fact) {
             let known: Option<SignalRow> = query(concat!(
                 "SELECT ",
                 signal_columns!(),
-                " FROM signals s WHERE s.tenant = $1 AND s.dedupe_key = $2"
+                // The second is how versions before this one have kept it.
+                " FROM signals s WHERE s.tenant = $1 AND (s.dedupe_key = $2 OR s.dedupe_key = $3 AND s.source = 'api')"
             ))
-            .bind((scope.tenant(), storable(key)))
+            .bind((scope.tenant(), key, fact.dedupe_key.as_deref().map(storable)))
             .fetch_optional(&mut transaction)
             .await?;
             if let Some(known) = known {
@@ -239,6 +248,12 @@ impl SqlStore {
     }
 }
 
+/// The key of a fact as it is kept.
+fn kept_key(fact: &SignalFact) -> Option<String> {
+    let of = if fact.source == SignalSource::Api { OF_CLIENT } else { "" };
+    fact.dedupe_key.as_ref().map(|key| storable(&format!("{of}{key}")).into_owned())
+}
+
 /// A new delivery of the signal that `name` is the id of, as `@names` reads it.
 #[derive(Serialize)]
 struct Again<'a> {
@@ -345,7 +360,7 @@ impl NewSignals {
             tenant: scope.tenant().to_owned(),
             seq: *seq,
             name: fact.name.clone(),
-            dedupe_key: fact.dedupe_key.as_ref().map(kept),
+            dedupe_key: kept_key(fact),
             actor: fact.actor.as_ref().map(kept),
             subject_type: subject.map(|subject| kept(&subject.kind)),
             subject_id: subject.map(|subject| kept(&subject.id)),

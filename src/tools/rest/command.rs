@@ -70,12 +70,16 @@ impl Command {
     /// The command for these completed arguments; `values` are those of whoever asks.
     ///
     /// # Errors
-    /// When a template cannot be filled.
-    pub fn prepared(&self, args: Map<String, Value>, mut values: Values<'_>) -> Result<Prepared, TemplateError> {
+    /// When a template cannot be filled, and when the id of what it is about is too long; in words for whoever asks.
+    pub fn prepared(&self, args: Map<String, Value>, mut values: Values<'_>) -> Result<Prepared, String> {
         values.insert("args", Value::Object(args.clone()));
-        let text = |template: &Template| template.render(&values).map(|text| text.trim().to_owned());
-        let subject = subject(self.spec.subject.as_ref(), &values)?;
-        let intent = self.spec.intent.as_ref().map(text).transpose()?.filter(|intent| !intent.is_empty());
+        let filled = |template: &Template| template.render(&values).map_err(|error| error.to_string());
+        let subject = subject(self.spec.subject.as_ref(), filled)?;
+        if subject.as_ref().is_some_and(|subject| subject.id.len() > Subject::ID_BYTES) {
+            return Err(format!("the id of what it is about may have {} bytes", Subject::ID_BYTES));
+        }
+        let intent = self.spec.intent.as_ref().map(filled).transpose()?;
+        let intent = intent.map(|intent| intent.trim().to_owned()).filter(|intent| !intent.is_empty());
         let digest = self.digest(&args);
         Ok(Prepared { payload: args, subject, intent, digest })
     }
@@ -170,7 +174,7 @@ impl Commands for RestCommands {
             Ok::<_, ToolError>(args)
         };
         let args = completed.await.map_err(|error| error.to_string())?;
-        command.prepared(args, values).map_err(|error| error.to_string())
+        command.prepared(args, values)
     }
 
     async fn send(&self, directive: &Directive, caller: Option<&Caller>) -> Attempt {
@@ -279,7 +283,8 @@ fn read(
             correlation: None,
             causation: None,
             actor: None,
-            subject: subject(spec.subject.as_ref(), &values).map_err(shape)?,
+            subject: subject(spec.subject.as_ref(), |id| id.render(&values).map_err(shape))?
+                .filter(|subject| subject.id.len() <= Subject::ID_BYTES),
             source: SignalSource::Directives,
             dedupe_key: None,
         })
@@ -301,9 +306,12 @@ fn read(
 }
 
 /// The thing that is meant; none without an id.
-fn subject(spec: Option<&(String, Template)>, values: &Values<'_>) -> Result<Option<Subject>, TemplateError> {
+fn subject<E>(
+    spec: Option<&(String, Template)>,
+    filled: impl FnOnce(&Template) -> Result<String, E>,
+) -> Result<Option<Subject>, E> {
     let Some((kind, id)) = spec else { return Ok(None) };
-    let id = id.render(values)?.trim().to_owned();
+    let id = filled(id)?.trim().to_owned();
     Ok((!id.is_empty()).then(|| Subject { kind: kind.clone(), id }))
 }
 

@@ -33,8 +33,7 @@ impl Tool for DirectiveTool {
             return Err(ToolError::Refused("a directive needs the id of its call".to_owned()));
         };
         let spec = &self.command.spec;
-        let prepared = self.command.prepared(args, self.rest.values(cx).await);
-        let prepared = prepared.map_err(|error| ToolError::BadParams(error.to_string()))?;
+        let prepared = self.command.prepared(args, self.rest.values(cx).await).map_err(ToolError::BadParams)?;
         let wanted = Wanted {
             name: spec.rule.name.as_str(),
             prepared,

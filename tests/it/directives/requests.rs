@@ -463,3 +463,14 @@ async fn lists_are_filtered_and_come_in_pages_without_gap_or_repeat() {
         assert_eq!(status, 400, "{query}: {problem}");
     }
 }
+
+#[tokio::test]
+async fn an_id_that_is_too_long_is_refused_and_a_long_intent_is_not() {
+    let (s, _backend) = forum(&[], [], made).await;
+    let ann = s.app.token_of("ann", Some("acme"), &["member"]);
+    let lock = |id: String| json!({"name": "forum.thread.lock", "payload": {"id": id}});
+    let (status, problem) = post(&s.app, &ann, "/directives", lock("x".repeat(513))).await;
+    assert_eq!((status, problem["code"].as_str()), (422, Some("invalid_request")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("512 bytes"), "{problem}");
+    assert_eq!(post(&s.app, &ann, "/directives", lock("x".repeat(512))).await.0, 201);
+}

@@ -115,6 +115,10 @@ macro_rules! contract {
             a_directive_reads_back_as_it_was_kept
             of_many_requests_at_once_with_one_key_or_intent_one_is_kept
             what_is_due_is_taken_once_and_ended_by_its_holder
+            a_claim_that_has_run_out_is_its_holders_until_somebody_takes_it
+            what_was_sent_is_left_to_those_who_know_its_command
+            a_long_intent_is_found_again
+            a_client_has_no_key_of_the_servers
             what_was_over_long_ago_is_removed
         );
         crate::store::contract::contract!(@ $database, users:

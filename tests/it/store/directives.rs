@@ -237,6 +237,77 @@ pub async fn what_is_due_is_taken_once_and_ended_by_its_holder(database: &dyn Da
     assert_eq!((left.attempt, left.max_attempts), (2, 3));
 }
 
+/// A directive that was sent, with a lease of that many milliseconds from then on.
+async fn sent(store: &dyn Store, lease_ms: i64) -> Fence {
+    ask(store, &caller("acme/ann", &[]), &rule(Consent::Auto), Ask::default()).await.unwrap();
+    let [claimed] = &claim(store, "p", Due::Now, 9).await[..] else { panic!() };
+    assert_eq!(store.begin_attempts(&[claimed.fence], lease_ms).await.unwrap(), [claimed.fence]);
+    claimed.fence
+}
+
+pub async fn a_claim_that_has_run_out_is_its_holders_until_somebody_takes_it(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let kept = sent(&*store, -1).await;
+    store.renew_claims(&[kept.id], "p", 60_000).await.unwrap();
+    assert!(claim(&*store, "q", Due::Abandoned, 9).await.is_empty(), "renewed late");
+    assert_eq!(settle(&*store, kept, &done()).await.unwrap().status, DirectiveStatus::Succeeded);
+    let lost = sent(&*store, -1).await;
+    let [taken] = &claim(&*store, "q", Due::Abandoned, 9).await[..] else { panic!() };
+    store.renew_claims(&[lost.id], "p", -1).await.unwrap();
+    assert!(claim(&*store, "r", Due::Abandoned, 9).await.is_empty(), "the lease is of whoever took it");
+    assert_eq!(settle(&*store, lost, &done()).await, None);
+    assert!(taken.was_sent && settle(&*store, taken.fence, &done()).await.is_some());
+}
+
+pub async fn what_was_sent_is_left_to_those_who_know_its_command(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let strangers = ["ticket.open".to_owned()];
+    let claiming = Claiming { process: "q", lease_ms: -1, most: 9, what: Due::Abandoned, names: &strangers };
+    sent(&*store, -1).await;
+    assert!(store.claim_directives(claiming).await.unwrap().is_empty());
+    let [known] = &claim(&*store, "q", Due::Abandoned, 9).await[..] else { panic!() };
+    settle(&*store, known.fence, &done()).await.unwrap();
+    sent(&*store, -2 * 3_600_000).await;
+    assert_eq!(store.claim_directives(claiming).await.unwrap().len(), 1, "nobody else has come in an hour");
+}
+
+pub async fn a_long_intent_is_found_again(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let (ann, rule) = (caller("acme/ann", &[]), rule(Consent::Auto));
+    // Nothing in it is there twice, so no database makes it shorter.
+    let long = |last: u32| (0..20_000).chain([last]).map(|number| format!("{number} ")).collect::<String>();
+    let first = ask(&*store, &ann, &rule, Ask { intent: Some(&long(1)), ..Ask::default() }).await.unwrap();
+    let again = ask(&*store, &ann, &rule, Ask { intent: Some(&long(1)), ..Ask::default() }).await.unwrap();
+    let other = ask(&*store, &ann, &rule, Ask { intent: Some(&long(2)), ..Ask::default() }).await.unwrap();
+    assert_eq!((again.created, again.directive.id, other.created), (false, first.directive.id, true));
+}
+
+pub async fn a_client_has_no_key_of_the_servers(database: &dyn Database) {
+    let store = database.open(ManualClock::new()).await;
+    let ann = caller("acme/ann", &[]);
+    let fence = sent(&*store, 60_000).await;
+    let filter = SignalFilter { of_tenant: true, ascending: true, limit: 500, ..SignalFilter::default() };
+    let page = store.signals(&ann, &filter).await.unwrap();
+    let key = page.items.last().unwrap().fact.dedupe_key.clone().unwrap().replace(".started", ".succeeded");
+    let fact = || SignalFact {
+        name: "ticket.seen".to_owned(),
+        payload: serde_json::Map::new(),
+        metadata: serde_json::Map::new(),
+        occurred_at_ms: None,
+        correlation: None,
+        causation: None,
+        actor: None,
+        subject: None,
+        source: SignalSource::Api,
+        dedupe_key: Some(key.clone()),
+    };
+    let (told_one, is_new) = store.emit(&ann.owner, fact()).await.unwrap();
+    assert_eq!((told_one.fact.dedupe_key, is_new), (Some(key.clone()), true), "it reads back as it came");
+    settle(&*store, fence, &done()).await.unwrap();
+    assert_eq!(told(&*store, &ann).await.last().unwrap(), "directive.succeeded");
+    assert!(!store.emit(&ann.owner, fact()).await.unwrap().1);
+}
+
 pub async fn what_was_over_long_ago_is_removed(database: &dyn Database) {
     let store: Arc<dyn Store> = database.open(ManualClock::new()).await;
     let (ann, rule) = (caller("acme/ann", &[]), rule(Consent::Auto));

@@ -157,6 +157,10 @@ pub async fn users_without_a_tenant_have_a_bound_of_their_own_alone(database: &i
         begin(&*store, &Room::at(room), TWO_OF_THREE).await.unwrap();
     }
     assert_eq!(begin(&*store, &Room::at("/ann/c3"), TWO_OF_THREE).await, Err(Whose::User));
+    // So have those of an issuer with a name, whose tokens name none.
+    for user in ["ann", "bob", "cy", "di"] {
+        begin(&*store, &Room::at(&format!("staff\u{1f}/{user}/c1")), TWO_OF_THREE).await.unwrap();
+    }
 }
 
 pub async fn what_stands_against_a_run_is_told_before_it_begins(database: &impl Database) {

@@ -10,8 +10,10 @@ use rustix::net::sockopt::tcp_nodelay;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
+use switchboard::agent::ports::quotas::Quotas;
 use switchboard::agent::ports::store::{BeginError, Begun, MostRuns, NewRun, Question};
 use switchboard::agent::ports::store_error::StoreError;
+use switchboard::chat::caller::Owner;
 use switchboard::chat::causes::Causes;
 use switchboard::chat::ids::RunId;
 use switchboard::chat::input::Ask;
@@ -206,7 +208,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     database.execute(next_version).await;
     assert_eq!(
         refusal(&database.url).await,
-        "the store's schema has version 21 and this program knows versions up to 19: use a newer program"
+        "the store's schema has version 22 and this program knows versions up to 20: use a newer program"
     );
 }
 
@@ -489,4 +491,41 @@ async fn a_run_that_waits_too_long_for_the_beginning_of_others_does_not_begin() 
     let unlock = AssertSqlSafe(format!("SELECT pg_advisory_unlock{turn}"));
     sqlx::raw_sql(unlock).execute(&mut beside).await.unwrap();
     store.begin_run(new).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_for_the_beginning_of_others_holds_nothing_that_they_need() {
+    let Some(database) = new_database().await else { return };
+    let store = database.open(ManualClock::new()).await;
+    let room = room();
+    let ask = Ask::message("hello");
+    let most = MostRuns { per_user: 9, per_tenant: 9 };
+    let new = NewRun { most, ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
+    let mut other = database.beside().await;
+    let lock = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('runs of a tenant'), hashtext('4:acme'))";
+    sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
+    let beside = async {
+        let waiting = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = hashtext('runs of a tenant')::oid";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut other).await.unwrap() == 0 {}
+        // What another run of the same user writes when it begins.
+        let keep = "INSERT INTO stored_usage AS s (tenant, user_id, bytes) VALUES ('acme', 'ann', 1)
+            ON CONFLICT (tenant, user_id) DO UPDATE SET bytes = s.bytes + 1; COMMIT";
+        sqlx::raw_sql(keep).execute(&mut other).await.unwrap();
+    };
+    let (begun, ()) = tokio::join!(store.begin_run(new), beside);
+    begun.unwrap();
+    assert_eq!(database.ask("SELECT CAST(conversations AS TEXT) FROM stored_usage").await, ["1"]);
+}
+
+#[tokio::test]
+async fn of_exports_at_once_no_more_are_made_than_may_be() {
+    let Some(database) = new_database().await else { return };
+    let store = database.open(ManualClock::new()).await;
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.05); RETURN new; END $$;
+        CREATE TRIGGER slow BEFORE INSERT OR UPDATE ON stored_usage FOR EACH ROW EXECUTE FUNCTION slow()";
+    database.execute(slow).await;
+    let quotas = Quotas { exports_per_tenant_day: 2, ..Quotas::default() };
+    let users = ["ann", "bob", "cy", "di"].map(|user| Owner { tenant: "acme".to_owned(), user: user.to_owned() });
+    let taken = join_all(users.iter().map(|owner| store.take_export(owner, &quotas))).await;
+    assert_eq!(taken.iter().filter(|taken| taken.is_ok()).count(), 2, "{taken:?}");
 }

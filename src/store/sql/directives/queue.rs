@@ -26,8 +26,26 @@ use crate::store::statement::{Batch, Statement, query};
 /// How long what runs with its caller's token may wait to be begun by the process that they asked, in milliseconds.
 const CALLER_PATIENCE_MS: i64 = 60_000;
 
+/// How long what was sent and left waits for a process that knows its command, in milliseconds: longer than a change of versions
+/// takes. Others cannot tell whether it may be sent again.
+const STRANGER_PATIENCE_MS: i64 = 3_600_000;
+
 /// Rows that one tidying changes or removes of each kind.
 const AT_ONCE: i64 = 200;
+
+/// Whether the process is gone that a directive was taken by, for a process that knows the commands of the first parameter and
+/// leaves the others alone for the milliseconds of the second.
+macro_rules! is_abandoned {
+    ($names:literal, $patience:literal) => {
+        concat!(
+            "status = 'running' AND lease_until <= @now AND (sent_at IS NULL OR name @one_of(",
+            $names,
+            ") OR lease_until <= @now - ",
+            $patience,
+            ")"
+        )
+    };
+}
 
 #[async_trait]
 impl DirectiveQueue for SqlStore {
@@ -68,9 +86,9 @@ impl SqlStore {
                 due.bind(&names).fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
             }
             Due::Abandoned => {
-                let abandoned = query(
-                    "SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now ORDER BY lease_until LIMIT 1",
-                );
+                let abandoned =
+                    query(concat!("SELECT id FROM directives WHERE ", is_abandoned!("$1", "$2"), " LIMIT 1"));
+                let abandoned = abandoned.bind((&names, STRANGER_PATIENCE_MS));
                 abandoned.fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
             }
         };
@@ -79,9 +97,11 @@ impl SqlStore {
         }
         let mut transaction = self.database.write(Reach::All).await?;
         let mut claim = claim(what).bind((storable(process), lease_ms)).bind(taken(what, most));
-        if what == Due::Now {
-            claim = claim.bind(names);
-        }
+        claim = match what {
+            Due::This(_) => claim,
+            Due::Now => claim.bind(names),
+            Due::Abandoned => claim.bind((names, STRANGER_PATIENCE_MS)),
+        };
         let rows: Vec<DirectiveRow> = claim.fetch_all(&mut transaction).await?;
         let (mut batch, mut claimed) = (Batch::default(), Vec::with_capacity(rows.len()));
         for row in rows {
@@ -233,7 +253,7 @@ impl SqlStore {
         let ids = serde_json::to_string(&ids).map_err(RecordError::json("list"))?;
         let mut batch = Batch::default();
         let renew = "UPDATE directives SET lease_until = @now + $2
-             WHERE status = 'running' AND lease_owner = $1 AND lease_until > @now AND id @one_of($3)";
+             WHERE status = 'running' AND lease_owner = $1 AND id @one_of($3)";
         batch.say(renew).bind((storable(process), lease_ms, ids));
         batch.commit(self.database.write(Reach::Leases).await?).await?;
         Ok(())
@@ -337,8 +357,9 @@ fn claim(what: Due) -> Statement {
         ),
         Due::Abandoned => concat!(
             "UPDATE directives SET token = token + 1, lease_owner = $1, lease_until = @now + $2
-             WHERE id @among SELECT id FROM directives WHERE status = 'running' AND lease_until <= @now
-                 ORDER BY lease_until LIMIT CAST($3 AS BIGINT) @skip_locked @end_among
+             WHERE id @among SELECT id FROM directives WHERE ",
+            is_abandoned!("$4", "$5"),
+            " ORDER BY lease_until LIMIT CAST($3 AS BIGINT) @skip_locked @end_among
              RETURNING ",
             directive_columns!()
         ),

@@ -18,6 +18,9 @@ use crate::store::redact::a_secret;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
 
+/// The longest intent that is kept as it is.
+const INTENT_BYTES: usize = 512;
+
 impl SqlStore {
     pub(super) async fn try_keep_directive(&self, new: NewDirective<'_>) -> Result<Requested, Undone<RequestError>> {
         let NewDirective { caller, wanted, rule, approval_ms, limits } = new;
@@ -48,7 +51,7 @@ impl SqlStore {
             return Ok(Requested { directive: live, created: false });
         }
         check_live(&mut transaction, &scope, limits).await?;
-        let intent = wanted.prepared.intent.as_deref().map(|intent| storable(intent).into_owned());
+        let intent = wanted.prepared.intent.as_deref().map(kept_intent);
         let roles = caller.roles.clone();
         let directive = directive(caller.owner.clone(), roles, wanted, rule, (now, approval_ms));
         let approval = directive.approval.as_ref();
@@ -178,6 +181,14 @@ async fn of_key(
     keyed.map(|Keyed { row, came_with }| Ok((row.into_directive()?, came_with))).transpose()
 }
 
+/// An intent as it is kept: a long one by its digest, since an index takes no more than 2.7 KB.
+fn kept_intent(intent: &str) -> String {
+    match intent.len() <= INTENT_BYTES {
+        true => storable(intent).into_owned(),
+        false => format!("sha256:{}", sha256(intent)),
+    }
+}
+
 /// The tenant's live directive of that intent.
 async fn of_intent(
     connection: &mut dyn Connection,
@@ -191,7 +202,7 @@ async fn of_intent(
         " FROM directives WHERE tenant = $1 AND name = $2 AND intent = $3
              AND status IN ('pending_approval', 'requested', 'running')",
     ))
-    .bind((scope.tenant(), rule.name.as_str(), storable(intent)))
+    .bind((scope.tenant(), rule.name.as_str(), kept_intent(intent)))
     .fetch_optional(connection)
     .await?;
     Ok(row.map(DirectiveRow::into_directive).transpose()?)
@@ -214,7 +225,7 @@ async fn check_live(
     .fetch_one(connection)
     .await?;
     let is_over = |most: u32, live: i64| most != 0 && live >= i64::from(most);
-    match (is_over(per_user, of_user), is_over(per_tenant, of_tenant) && !scope.tenant().is_empty()) {
+    match (is_over(per_user, of_user), is_over(per_tenant, of_tenant) && scope.names_tenant()) {
         (true, _) => Err(Undone::Refused(RequestError::TooMany("user"))),
         (false, true) => Err(Undone::Refused(RequestError::TooMany("tenant"))),
         (false, false) => Ok(()),

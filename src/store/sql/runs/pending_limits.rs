@@ -76,9 +76,7 @@ impl SqlStore {
             take_turns(connection, "runs of a user", &conversation.scope).await?;
             return refuse_over(most, live(connection, &conversation.scope).await?);
         }
-        // A tenant without users stands for all of its users.
-        let tenant = Scope::of_row(conversation.scope.tenant().to_owned(), String::new());
-        take_turns(connection, "runs of a tenant", &tenant).await?;
+        take_turns(connection, "runs of a tenant", &conversation.scope.of_all()).await?;
         self.database.narrow(connection, Reach::Tenant(&conversation.scope)).await?;
         let live = live(connection, &conversation.scope).await?;
         self.database.narrow(connection, Reach::User(&conversation.scope)).await?;
@@ -86,12 +84,11 @@ impl SqlStore {
     }
 }
 
-/// The part of `most` that counts for this owner. Those whose tokens name no tenant share one, which is the whole
-/// deployment: with a bound of it, any of them could shut out all others.
+/// The part of `most` that counts for this owner.
 fn of_whom(scope: &Scope, most: MostRuns) -> MostRuns {
-    match scope.tenant().is_empty() {
-        true => MostRuns { per_tenant: 0, ..most },
-        false => most,
+    match scope.names_tenant() {
+        true => most,
+        false => MostRuns { per_tenant: 0, ..most },
     }
 }
 
