@@ -4,15 +4,19 @@
 
 mod arguments;
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arguments::{AuditCommand, CheckArgs, Cli, Command, ImportArgs, LaunchArgs, McpArgs, OpenapiArgs, TokenArgs};
 use clap::Parser;
+use futures::FutureExt;
 use switchboard::agent::ports::clock::SystemClock;
+use switchboard::agent::ports::identity::Authenticator;
 use switchboard::app::stdio::Bearer;
 use switchboard::app::{self, App, StartError, Verified};
 use switchboard::chat::causes::Causes;
@@ -48,7 +52,11 @@ fn main() -> ExitCode {
     // Where the allocator has a huge page for a few bytes, 2 MiB are resident; what is idle would hold most of them.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    let cli = Cli::parse();
+    let code = run(Cli::parse());
+    if IS_UNWRITTEN.load(Ordering::Relaxed) { ExitCode::FAILURE } else { code }
+}
+
+fn run(cli: Cli) -> ExitCode {
     if let Some(Command::ImportOpenapi(args)) = cli.command {
         return import_openapi(args);
     }
@@ -186,7 +194,7 @@ fn serve(config: &Config, sources: &Sources) -> ExitCode {
             Err(StartError::Config(problems)) => return misconfigured(&problems),
             Err(error) => return failed(&Causes(&error).to_string()),
         };
-        for weakness in config.auth.weaknesses() {
+        for weakness in config.weaknesses() {
             match config.log.format {
                 // Whoever reads JSON reads nothing else.
                 LogFormat::Json => tracing::warn!("{weakness}"),
@@ -268,7 +276,7 @@ fn check_config(config: &Config, sources: &Sources, args: &CheckArgs) -> ExitCod
         Err(StartError::Config(problems)) => return misconfigured(&problems),
         Err(error) => return failed(&Causes(&error).to_string()),
     };
-    for weakness in config.auth.weaknesses() {
+    for weakness in config.weaknesses() {
         complain(&format!("WARNING: {weakness}"));
     }
     say("the configuration is good");
@@ -317,13 +325,21 @@ fn token(config: &Config, args: TokenArgs) -> ExitCode {
         }]);
     }
     let tokens = auth::build(&config.auth, "", Arc::new(SystemClock));
-    let signed = tokens.and_then(|tokens| tokens.sign(&Claims { user, tenant, roles, ttl }, now_s()));
-    match signed {
-        Ok(token) => {
+    let signed = tokens.and_then(|tokens| {
+        let token = tokens.sign(&Claims { user, tenant, roles, ttl }, now_s())?;
+        Ok((tokens, token))
+    });
+    let (tokens, token) = match signed {
+        Ok(signed) => signed,
+        Err(error) => return failed(&Causes(&error).to_string()),
+    };
+    // The key is here, so nothing is waited for.
+    match tokens.authenticate(&token).now_or_never() {
+        Some(Err(error)) => failed(&format!("no server with these settings accepts such a token: {}", Causes(&error))),
+        Some(Ok(_)) | None => {
             say(&token);
             ExitCode::SUCCESS
         }
-        Err(error) => failed(&Causes(&error).to_string()),
     }
 }
 
@@ -419,9 +435,14 @@ fn report_verified(verified: &[Verified]) -> ExitCode {
             0 => String::new(),
             waiting => format!(", {waiting} not chained yet"),
         };
+        // A tenant may have any name, that of another line too.
+        let name = match chain.name.contains(char::is_control) {
+            true => Cow::Owned(format!("{:?}", chain.name)),
+            false => Cow::Borrowed(&chain.name),
+        };
         match broken {
-            None => say(&format!("{}: {lines} lines hold{waiting}, the last one is {}", chain.name, chain.digest)),
-            Some(broken) => code = failed(&format!("{}: {broken}; {lines} lines before it hold", chain.name)),
+            None => say(&format!("{name}: {lines} lines hold{waiting}, the last one is {}", chain.digest)),
+            Some(broken) => code = failed(&format!("{name}: {broken}; {lines} lines before it hold")),
         }
     }
     code
@@ -470,9 +491,17 @@ fn failed(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes a line to standard output; a closed pipe is no reason to fail.
+/// Set once a line could not be written to standard output.
+static IS_UNWRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line to standard output. A closed pipe is no reason to fail; a full disk is.
 fn say(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe && !IS_UNWRITTEN.swap(true, Ordering::Relaxed) => {
+            complain(&format!("switchboard: the standard output cannot be written: {error}"));
+        }
+        Ok(()) | Err(_) => {}
+    }
 }
 
 fn complain(line: &str) {

@@ -7,6 +7,7 @@ use super::StartError;
 use crate::agent::ports::audit::{AuditRecord, Break, Chain, Walk};
 use crate::agent::ports::clock::SystemClock;
 use crate::agent::ports::store_error::StoreError;
+use crate::chat::audit::TOKENS;
 use crate::config::Config;
 use crate::http::audit::json_line;
 use crate::store;
@@ -26,6 +27,9 @@ pub enum AuditError {
     /// It could not be written where it should go.
     #[error("the record could not be written")]
     Write(#[from] std::io::Error),
+    /// It has no such chain.
+    #[error("there is no chain {0:?}")]
+    NoChain(String),
 }
 
 /// A chain that was walked.
@@ -80,6 +84,10 @@ pub async fn export_audit(
 ) -> Result<(), AuditError> {
     let record = open(config).await?;
     let chains = record.chains().await?;
+    let is_unknown = |only: &&str| *only != TOKENS && chains.iter().all(|chain| chain.name != **only);
+    if let Some(only) = only.filter(is_unknown) {
+        return Err(AuditError::NoChain(only.to_owned()));
+    }
     for chain in chains.into_iter().filter(|chain| only.is_none_or(|only| only == chain.name)) {
         let mut after = 0;
         loop {

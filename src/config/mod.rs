@@ -361,6 +361,17 @@ impl Config {
         }
     }
 
+    /// Settings that are allowed, and are weaker than they could be or of no use; for the operator.
+    pub fn weaknesses(&self) -> Vec<String> {
+        let mut weaknesses = self.auth.weaknesses();
+        if self.backend.mode == BackendMode::Demo && !self.backend.base_url.is_empty() {
+            weaknesses
+                .push("backend.base_url is of no use with backend.mode \"demo\": the demo backend answers".to_owned());
+        }
+        weaknesses.extend(self.llm.weakness());
+        weaknesses
+    }
+
     /// The settings that name a model for a job, each with what it says.
     fn helper_names(&self) -> [(&'static str, &str); 8] {
         let Helpers { plan, review, executor, clarify, title, message } = &self.helpers;

@@ -107,7 +107,7 @@ struct DayBody {
     ),
     responses(
         (status = 200, description = "What was used.", body = UsageBody),
-        (status = 400, description = "`invalid_request`: days that are none, or more than 400 of them; an `of` or a `by` that is none."),
+        (status = 400, description = "`invalid_request`: days that are none, more than 400 of them, or of more than 3,000 rows; an `of` or a `by` that is none."),
         (status = 403, description = "`forbidden`: the tenant's, for whoever has not the role."),
     ),
 )]
@@ -145,7 +145,7 @@ pub(super) async fn get(
     };
     match by.as_deref() {
         None | Some("" | "day") => {
-            let rows = services.usage.used_by_day(of, days, MAX_ROWS).await.map_err(failed)?;
+            let rows = not_too_many(services.usage.used_by_day(of, days, MAX_ROWS + 1).await.map_err(failed)?)?;
             let row = |UsedOnDay { day, model, used }| DayBody {
                 day: day.to_string(),
                 model,
@@ -154,7 +154,7 @@ pub(super) async fn get(
             body.days = Some(rows.into_iter().map(row).collect());
         }
         Some("month") => {
-            let rows = services.usage.used_by_month(of, days, MAX_ROWS).await.map_err(failed)?;
+            let rows = not_too_many(services.usage.used_by_month(of, days, MAX_ROWS + 1).await.map_err(failed)?)?;
             let row = |UsedInMonth { month, model, used }| MonthBody { month, model, used: UsedBody::from_used(used) };
             body.months = Some(rows.into_iter().map(row).collect());
         }
@@ -173,6 +173,14 @@ pub(super) async fn get(
         Some(_) => return Err(Problem::bad_request("by must be day, month or conversation")),
     }
     Ok(Json(body))
+}
+
+/// A part of the rows would look like all of them.
+fn not_too_many<T>(rows: Vec<T>) -> Result<Vec<T>, Problem> {
+    match rows.len() > MAX_ROWS as usize {
+        true => Err(Problem::bad_request(format!("more than {MAX_ROWS} rows: ask for fewer days, or by month"))),
+        false => Ok(rows),
+    }
 }
 
 fn failed(error: StoreError) -> Problem {

@@ -78,7 +78,9 @@ pub(super) async fn delete(
         false => DeletedRest { has_more: true, ..DeletedRest::default() },
     };
     let DeletedRest { files, directives, running_directives, has_more } = rest;
-    Ok(Json(DeletedBody { conversations, files, directives, running_directives, complete: !has_more }))
+    // What a run that was cancelled with its conversation has used is charged a moment later, and belongs to no user only then.
+    let complete = !has_more && conversations == 0;
+    Ok(Json(DeletedBody { conversations, files, directives, running_directives, complete }))
 }
 
 fn failed(error: StoreError) -> Problem {

@@ -147,6 +147,22 @@ impl LlmConfig {
         }
     }
 
+    /// A section that says where a model is, where the demo model answers all the same; for the operator.
+    pub fn weakness(&self) -> Option<String> {
+        if self.provider != "auto" || self.default_provider().is_some() {
+            return None;
+        }
+        let is_own =
+            |vendor: &Vendor, section: &VendorConfig| section.common.base_url != vendor.defaults().common.base_url;
+        let (vendor, _) = self.vendors.iter().find(|(vendor, section)| is_own(vendor, section))?;
+        let name = vendor.name();
+        Some(format!(
+            "{} is filled in, and without a key there llm.provider \"auto\" does not choose it: the demo model answers. Set \
+             llm.provider to {name:?}",
+            Self::section_path(name)
+        ))
+    }
+
     /// Whether no model answers by the configuration's own choice.
     pub fn has_none(&self) -> bool {
         self.provider == NO_MODEL

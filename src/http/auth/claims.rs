@@ -164,6 +164,7 @@ impl Rules {
             // With the separator in it, it could be read as another issuer's.
             Some(claim) => name(claim)
                 .filter(|tenant| tenant.len() <= MAX_NAME_BYTES && !tenant.contains(ISSUER_SEPARATOR))
+                .filter(|tenant| tenant.is_empty() || !tenant.trim().is_empty())
                 .map(Cow::into_owned)
                 .ok_or(AuthError::Invalid("the tenant claim is neither a short string nor a whole number")),
         };

@@ -295,7 +295,10 @@ impl AuthConfig {
             wrong("audience", "is required with auth.require_audience");
         }
         if !self.issuers.is_empty() && self.speaks_for_itself() && self.issuer.is_empty() {
-            wrong("issuer", "is required beside auth.issuers: who speaks for a token is chosen by its issuer");
+            wrong(
+                "issuer",
+                "is required beside auth.issuers, unless auth.mode is \"jwks\": who speaks for a token is chosen by its issuer",
+            );
         }
         self.issuer_mistakes(&mut mistakes);
         mistakes

@@ -40,7 +40,7 @@ const MOST_ASKED: usize = 64;
 const MAX_BYTES: usize = 64 * 1024;
 
 /// 30 s that the issuer's clock may be behind.
-const LEEWAY_S: u64 = 30;
+const LEEWAY_S: f64 = 30.0;
 
 /// 200 bytes of the issuer's reason in the log.
 const REASON_BYTES: usize = 200;
@@ -159,7 +159,8 @@ struct IdClaims {
     iss: String,
     aud: Audience,
     azp: Option<String>,
-    exp: u64,
+    /// It may have a fraction.
+    exp: f64,
     nonce: Option<String>,
 }
 
@@ -320,11 +321,11 @@ impl SignIn {
             Some(azp) => azp == client,
             None => !others,
         };
-        let now_s = u64::try_from(self.clock.now_ms() / 1000).unwrap_or_default();
+        let now_s = self.clock.now_ms() as f64 / 1000.0;
         match () {
             () if claims.iss != *issuer => Err(SignInError::NotOurs("the ID token is of another issuer")),
             () if !is_in || !azp => Err(SignInError::NotOurs("the ID token is for another client")),
-            () if claims.exp.saturating_add(LEEWAY_S) < now_s => Err(SignInError::NotOurs("the ID token has expired")),
+            () if claims.exp + LEEWAY_S < now_s => Err(SignInError::NotOurs("the ID token has expired")),
             () if claims.nonce.as_deref() != Some(nonce) => {
                 Err(SignInError::NotOurs("the ID token is of another sign-in"))
             }

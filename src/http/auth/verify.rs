@@ -157,6 +157,9 @@ impl Tokens {
     }
 }
 
+/// Why a token is refused that none of the keys has signed.
+const WRONG_SIGNATURE: &str = "its signature is wrong";
+
 #[async_trait]
 impl Authenticator for Tokens {
     async fn authenticate(&self, token: &str) -> Result<Caller, AuthError> {
@@ -175,15 +178,21 @@ impl Keys {
             Self::Fixed(key) => return signed_by([&**key], token),
             Self::Published(published) => published,
         };
+        // A new key may have the name of an old one, or none.
+        let mut is_other = false;
         if let Some(known) = published.known().await {
             match known.keys.find(header.kid.as_deref(), header.alg) {
-                Found::Keys(keys) => return signed_by(keys, token),
+                Found::Keys(keys) => match signed_by(keys, token) {
+                    Err(AuthError::Invalid(WRONG_SIGNATURE)) => is_other = true,
+                    verified => return verified,
+                },
                 Found::Refused(reason) => return Err(AuthError::Invalid(reason)),
                 Found::Unknown => {}
             }
         }
         match published.again().await {
             Again::Newer => {}
+            Again::Recent | Again::Away if is_other => return Err(AuthError::Invalid(WRONG_SIGNATURE)),
             Again::Recent => return Err(AuthError::Invalid("its key is not known")),
             Again::Away => return Err(AuthError::KeysUnavailable),
         }
@@ -241,7 +250,7 @@ fn named_rules(name: &str, settings: &IssuerConfig, known_as_claim: &str, requir
 
 pub(super) fn refused(error: &jsonwebtoken::errors::Error) -> AuthError {
     match error.kind() {
-        ErrorKind::InvalidSignature => AuthError::Invalid("its signature is wrong"),
+        ErrorKind::InvalidSignature => AuthError::Invalid(WRONG_SIGNATURE),
         ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName | ErrorKind::MissingAlgorithm => {
             AuthError::Invalid("its algorithm is not accepted")
         }

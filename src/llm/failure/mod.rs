@@ -114,6 +114,10 @@ pub(crate) fn of_status(
     {
         words.message = format!("redirected to {target}; set base_url to where the API is");
     }
+    if status == StatusCode::NOT_FOUND {
+        // A wrong base_url is no more likely than a wrong model.
+        words.message = format!("{}{}: {}", url.origin().ascii_serialization(), url.path(), words.message);
+    }
     let retry_after = headers::retry_after(headers, now).or(words.retry_after);
     let kind = words.kind(Some(status.as_u16()), retry_after);
     let names =

@@ -88,7 +88,9 @@ async fn an_export_is_what_the_route_says_line_by_line() {
     let data = app.stop().await;
     assert_eq!(exported(&audit(&data, &["export"])), routed);
     assert_eq!(exported(&audit(&data, &["export", "--chain", "tenant:acme"])), routed);
-    assert_eq!(exported(&audit(&data, &["export", "--chain", "tokens"])), [Value::Null; 0]);
+    assert_eq!(exported(&audit(&data, &["export", "--chain", "tokens"])), [Value::Null; 0], "none was refused");
+    let unknown = audit(&data, &["export", "--chain", "acme"]);
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (1, "switchboard: there is no chain \"acme\"\n"));
     let seqs: Vec<u64> = routed.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, [1, 2, 3, 4, 5, 6]);
 }

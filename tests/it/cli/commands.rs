@@ -51,7 +51,7 @@ fn mistakes_on_the_command_line_end_with_two_and_failures_with_one() {
     let on_a_free_port = ("SERVER__BIND", "127.0.0.1:0");
     type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], i32, &'a str);
     let in_use = format!("switchboard: cannot listen on {bind}: Address already in use (os error 98)");
-    let rows: [Row<'_>; 16] = [
+    let rows: [Row<'_>; 17] = [
         (&["fly"], &[], 2, "unrecognized subcommand 'fly'"),
         (&["--fly"], &[], 2, "unexpected argument '--fly'"),
         (&["token"], &[], 2, "--user"),
@@ -59,6 +59,7 @@ fn mistakes_on_the_command_line_end_with_two_and_failures_with_one() {
         (&["token", "--user", "u", "--ttl", "1y"], &[], 2, "must be a number and s, m, h or d"),
         (&["token", "--user", "u", "--ttl", "é"], &[], 2, "must be a number and s, m, h or d"),
         (&["token", "--user", "u"], &[("AUTH__MODE", "jwks")], 2, "auth.mode"),
+        (&["token", "--user", "a\u{1f}b"], &[], 1, "no server with these settings accepts such a token"),
         (&["--config", "nowhere.toml"], &[], 2, "configuration: nowhere.toml: cannot be read"),
         (&["check-config", "--config-dir", "nowhere"], &[], 2, "configuration: nowhere: is not a folder"),
         (&["serve"], &[("SERVER__BIND", "0.0.0.0:0")], 2, "configuration: server.bind: auth.mode is \"dev\""),

@@ -64,8 +64,8 @@ async fn who_is_deleted_leaves_nothing_but_lines_of_the_audit_record() {
     assert_eq!(delete(app, &elsewhere, PATH).await, (200, nothing.clone()), "of another tenant");
     assert_eq!(get(app, &eve, "/v1/agent/conversations/c").await.status(), 200);
 
-    let gone = json!({"conversations": 2, "files": 0, "directives": 0, "running_directives": 0, "complete": true});
-    assert_eq!(delete(app, &keeper, PATH).await, (200, gone));
+    let gone = json!({"conversations": 2, "files": 0, "directives": 0, "running_directives": 0, "complete": false});
+    assert_eq!(delete(app, &keeper, PATH).await, (200, gone), "what her run has used is not charged yet");
     let end = live.text().await.unwrap();
     assert!(end.contains("event: done") || end.contains("event: error"), "her run ends: {end}");
     let file = format!("/v1/agent/files/{}", file["id"].as_str().unwrap());
@@ -138,8 +138,10 @@ async fn who_is_deleted_leaves_no_bytes_in_a_folder_beside_postgresql() {
     assert_eq!(below(folder.path()).len(), 3);
 
     let keeper = app.token_of("kim", Some("acme"), &["keeper"]);
-    let (status, gone) = delete(app, &keeper, PATH).await;
-    assert_eq!((status, &gone["complete"]), (200, &json!(true)), "{gone}");
+    for complete in [false, true] {
+        let (status, gone) = delete(app, &keeper, PATH).await;
+        assert_eq!((status, &gone["complete"]), (200, &json!(complete)), "{gone}");
+    }
     for file in [&named, &alone] {
         let path = format!("/v1/agent/files/{}", file["id"].as_str().unwrap());
         assert_eq!(problem(get(app, &eve, &path).await).await, (404, "not_found".to_owned()));
@@ -160,11 +162,11 @@ async fn many_conversations_go_in_parts() {
         app.post_as(&eve, &body).await.text().await.unwrap();
     }
     let mut told = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..3 {
         let (status, body) = delete(&app, &keeper, "/users/eve").await;
         told.push(json!([status, body["conversations"], body["complete"]]));
     }
-    assert_eq!(told, [json!([200, 100, false]), json!([200, 1, true])]);
+    assert_eq!(told, [json!([200, 100, false]), json!([200, 1, false]), json!([200, 0, true])]);
 }
 
 #[tokio::test]

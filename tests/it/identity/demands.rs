@@ -20,6 +20,26 @@ async fn a_token_without_a_tenant_is_refused_where_one_is_demanded() {
 }
 
 #[test]
+fn addresses_that_the_demo_leaves_unused_are_told() {
+    let folder = Folder::new();
+    let (backend, ollama) =
+        (("BACKEND__BASE_URL", "https://api.example"), ("LLM__OLLAMA__BASE_URL", "http://gpu:11434"));
+    type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+    let rows: [Row<'_>; 4] = [
+        (&[], &[]),
+        (&[backend], &["WARNING: backend.base_url is of no use with backend.mode \"demo\""]),
+        (&[backend, ollama], &["WARNING: backend.base_url", "WARNING: llm.ollama is filled in"]),
+        (&[backend, ("BACKEND__MODE", "http"), ollama, ("LLM__PROVIDER", "ollama")], &[]),
+    ];
+    for (settings, expected) in rows {
+        let ended = folder.run(&["check-config"], settings);
+        let told: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!((ended.code, told.len()), (0, expected.len()), "{settings:?}: {told:?}");
+        assert!(told.iter().zip(expected).all(|(told, expected)| told.starts_with(expected)), "{told:?}");
+    }
+}
+
+#[test]
 fn settings_that_accept_tokens_for_others_are_told_loudly_and_can_be_forbidden() {
     let folder = Folder::new();
     let check = |more: &[(&str, &str)]| folder.run(&["check-config"], &[&HS256[..], more].concat());

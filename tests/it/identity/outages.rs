@@ -163,6 +163,19 @@ async fn keys_are_rotated_without_a_pause() {
 }
 
 #[tokio::test]
+async fn a_key_that_was_exchanged_under_its_name_is_found() {
+    let (old, new) = (TestKey::es256("only"), TestKey::es256("only"));
+    let issuer = TestIssuer::publishing([&old]).await;
+    let app = issuer.app(&[SOON]).await;
+    accepted(&app, &issuer.good(&old), "the old one").await;
+    refused(&app, &issuer.good(&new), "not published, and asked for a moment ago").await;
+    issuer.publish([&new]);
+    sleep(LATER).await;
+    accepted(&app, &issuer.good(&new), "its name is known, and its signature is not").await;
+    refused(&app, &issuer.good(&old), "one that was removed").await;
+}
+
+#[tokio::test]
 async fn new_keys_are_found_without_anybody_asking() {
     let (old, new) = (TestKey::es256("one"), TestKey::es256("two"));
     let issuer = TestIssuer::publishing([&old]).await;

@@ -138,7 +138,9 @@ fn each_setting_that_contradicts_another_is_named() {
         (&[("AUTH__JWKS_STALE_S", "604801")], &["auth.jwks_stale_s: must be 1 to 604800"]),
         (
             &[("AUTH__ISSUERS__ONE__ISSUER", "https://id.example.com"), ("AUTH__ISSUERS__ONE__AUDIENCE", "a")],
-            &["auth.issuer: is required beside auth.issuers: who speaks for a token is chosen by its issuer"],
+            &[
+                "auth.issuer: is required beside auth.issuers, unless auth.mode is \"jwks\": who speaks for a token is chosen by its issuer",
+            ],
         ),
         (
             &[("AUTH__ISSUER", "https://id.example.com"), ("AUTH__ISSUERS__ONE__ISSUER", "https://id.example.com")],
