@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cronexpr::{Crontab, MakeTimestamp};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -26,6 +29,9 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// How late a time may be that is not caught up: whoever looked a moment too late still requests it.
 const GRACE_MS: i64 = 60_000;
+
+/// Clocks go forward or back by less.
+const CHANGE: SignedDuration = SignedDuration::from_hours(4);
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -55,9 +61,18 @@ pub struct Schedule {
     pub catches_up: bool,
 }
 
-/// Times of a calendar.
+/// Times of a calendar, as the clocks of a zone show them.
+///
+/// Where clocks go forward, a time that they leave out comes as much later. Where they go back, a time that they show twice
+/// comes once, the first time; times of each hour or each minute come whenever clocks show them.
 #[derive(Debug, Clone)]
-pub struct Times(Crontab);
+pub struct Times {
+    /// As if there were no zones: the library's own way through a change of clocks does not end in some of them.
+    calendar: Crontab,
+    zone: TimeZone,
+    /// Whether they are of each hour, or of each minute.
+    is_often: bool,
+}
 
 impl Times {
     /// The times of five fields (minute, hour, day of the month, month, day of the week) in a time zone of the IANA.
@@ -72,16 +87,46 @@ impl Times {
         if time_zone.is_empty() || time_zone.contains(char::is_whitespace) {
             return Err(format!("{time_zone:?} is no time zone"));
         }
-        let crontab = cronexpr::parse_crontab(&format!("{cron} {time_zone}")).map_err(|error| error.to_string())?;
-        let times = Self(crontab);
+        let calendar = cronexpr::parse_crontab(&format!("{cron} UTC")).map_err(|error| error.to_string())?;
+        let zone = TimeZone::get(time_zone).map_err(|error| error.to_string())?;
+        let is_often = cron.split_whitespace().take(2).any(|field| field.starts_with('*'));
+        let times = Self { calendar, zone, is_often };
         // One that never comes is a mistake.
         times.next(0).map(|_| times).ok_or_else(|| format!("{cron:?} never comes"))
     }
 
     /// The first time behind this one, in milliseconds since the Unix epoch.
     fn next(&self, after_ms: i64) -> Option<i64> {
-        let after = MakeTimestamp::from_millisecond(after_ms).ok()?;
-        self.0.find_next(after).ok().map(|time| time.timestamp().as_millisecond())
+        let after = Timestamp::from_millisecond(after_ms).ok()?;
+        let shown = |shift: SignedDuration| Some(self.zone.to_datetime(after.checked_add(shift).ok()?));
+        let [before, now, behind] = [shown(-CHANGE)?, shown(SignedDuration::ZERO)?, shown(CHANGE)?];
+        let is_change = now.duration_since(before) != CHANGE || behind.duration_since(now) != CHANGE;
+        // Near a change what clocks show later may come first.
+        let (mut shown, last) = if is_change { (before, now.max(behind)) } else { (now, now) };
+        let mut first: Option<Timestamp> = None;
+        loop {
+            let found = self.shown_behind(shown)?;
+            if found > last
+                && let Some(first) = first
+            {
+                return Some(first.as_millisecond());
+            }
+            let time = self.zone.to_ambiguous_timestamp(found);
+            let again = match time.offset() {
+                AmbiguousOffset::Fold { .. } if self.is_often => time.later().ok(),
+                _ => None,
+            };
+            let times = [time.compatible().ok(), again].into_iter().flatten().filter(|time| *time > after);
+            first = first.into_iter().chain(times).min();
+            shown = found;
+        }
+    }
+
+    /// The first time behind this one that clocks show.
+    fn shown_behind(&self, shown: DateTime) -> Option<DateTime> {
+        let as_utc = TimeZone::UTC.to_timestamp(shown).ok()?.as_millisecond();
+        let found = self.calendar.find_next(MakeTimestamp::from_millisecond(as_utc).ok()?).ok()?;
+        Some(TimeZone::UTC.to_datetime(Timestamp::from_millisecond(found.timestamp().as_millisecond()).ok()?))
     }
 
     /// The newest time behind `after_ms`, up to `now_ms`.
@@ -177,6 +222,20 @@ mod tests {
             ("*/15 * * * *", "UTC", "2026-01-02T00:01:00Z", "2026-01-02T00:15:00.000Z", "each quarter"),
             ("0 0 1 * *", "UTC", "2026-01-02T00:00:00Z", "2026-02-01T00:00:00.000Z", "monthly"),
             ("0 0 * * MON", "UTC", "2026-01-02T00:00:00Z", "2026-01-05T00:00:00.000Z", "on Mondays"),
+            ("30 2 * * *", "Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T00:30:00.000Z", "what is shown twice"),
+            ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00.000Z", "comes once"),
+            ("*/15 * * * *", "Europe/Berlin", "2026-10-25T00:45:00Z", "2026-10-25T01:00:00.000Z", "each quarter comes"),
+            ("*/15 * * * *", "Europe/Berlin", "2026-10-25T01:45:00Z", "2026-10-25T02:00:00.000Z", "and goes on"),
+            ("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:30:00.000Z", "what is left out"),
+            ("30 2 * * *", "Europe/Berlin", "2026-03-29T01:30:00Z", "2026-03-30T00:30:00.000Z", "comes as much later"),
+            (
+                "*/15 * * * *",
+                "Europe/Berlin",
+                "2026-03-29T00:45:00Z",
+                "2026-03-29T01:00:00.000Z",
+                "no quarter is missing",
+            ),
+            ("0 5 * * *", "Australia/Lord_Howe", "2027-04-03T10:00:00Z", "2027-04-03T18:30:00.000Z", "by half an hour"),
         ];
         for (cron, zone, after, next, reason) in rows {
             let times = Times::parse(cron, zone).unwrap();
