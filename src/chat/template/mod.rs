@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value as Templated};
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value as Templated};
 use serde_json::{Map, Value, json};
 
 use self::filters::{cut, fenced, flat, one_line, unmarked};
@@ -155,6 +155,14 @@ impl From<Error> for TemplateError {
     }
 }
 
+/// Writes a value into a text: booleans as JSON, queries and headers have them, all else as the library does.
+fn as_in_json(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Templated) -> Result<(), Error> {
+    match value.kind() == ValueKind::Bool {
+        true => Ok(out.write_str(if value.is_true() { "true" } else { "false" })?),
+        false => minijinja::escape_formatter(out, state, value),
+    }
+}
+
 impl Template {
     /// The template in `text`.
     ///
@@ -165,6 +173,7 @@ impl Template {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Chainable);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.set_formatter(as_in_json);
         environment.set_fuel(Some(FUEL));
         // A line that has only a tag leaves no line.
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -321,6 +330,7 @@ mod tests {
                 "no second reading, no escapes",
             ),
             ("[{{ a.b.c }}]", json!({}), Ok("[]"), "what is not there is nothing"),
+            ("{{ a }} {{ b }}", json!({"a": true, "b": false}), Ok("true false"), "booleans as in JSON"),
             ("{% for x in xs %}{{ x.n }};{% endfor %}", json!({"xs": [{"n": 1}, {"n": 2}]}), Ok("1;2;"), "a loop"),
             (
                 "{{ x|fenced }}",

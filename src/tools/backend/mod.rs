@@ -379,11 +379,14 @@ impl Backend {
                 return Err(BackendError::BadSegment(self.base.to_string()));
             };
             path.pop_if_empty();
-            for segment in &request.segments {
+            let last = request.segments.len().saturating_sub(1);
+            for (at, segment) in request.segments.iter().enumerate() {
                 // The URL standard resolves dot segments even when they are percent-encoded, so they cannot be sent.
                 // It also drops tabs and line ends before it looks for dots, so that `.\t.` would be one.
-                let is_usable =
-                    !segment.is_empty() && segment.len() <= MAX_SEGMENT_BYTES && !segment.contains(['\t', '\n', '\r']);
+                // An empty one at the end is a slash there.
+                let is_usable = (!segment.is_empty() || at == last && at > 0)
+                    && segment.len() <= MAX_SEGMENT_BYTES
+                    && !segment.contains(['\t', '\n', '\r']);
                 if !is_usable || matches!(*segment, "." | "..") {
                     return Err(BackendError::BadSegment(segment.chars().take(60).collect()));
                 }

@@ -17,6 +17,8 @@ use tokio_util::task::TaskTracker;
 
 use super::link::{Listener, never_left};
 use super::listing::Listed;
+use super::look::Failed;
+use super::program::short;
 use super::result::{output_of, text_of};
 use crate::agent::ports::tools::{Reporter, ToolContext};
 use crate::chat::tool::{Effect, Progress, ToolOutput};
@@ -130,7 +132,8 @@ impl McpTool {
                 Err(if proves_nothing_was_done(error.code) { McpError::Refused(words) } else { McpError::Erred(words) })
             }
             Err(error) if never_left(&error) => Err(self.gone(McpError::Unreachable)),
-            Err(_) => Err(self.gone(McpError::Broken)),
+            // The server is there: the others' calls have nothing to do with it.
+            Err(error) => Err(answered(&error).unwrap_or_else(|| self.gone(McpError::Broken))),
         }
     }
 
@@ -148,6 +151,25 @@ impl McpTool {
             }
             (Effect::Write | Effect::Read, _) => error,
         }
+    }
+}
+
+/// The error of a call to which a server over HTTP has answered, though with nothing of the protocol.
+fn answered(error: &ServiceError) -> Option<McpError> {
+    let ServiceError::TransportSend(error) = error else { return None };
+    let words = |words: &dyn std::fmt::Display| short(&words.to_string());
+    match error.error.downcast_ref::<Failed>()? {
+        // Nobody works for whom they do not let in, or have no time for.
+        Failed::AuthRequired(_) => {
+            Some(McpError::Refused("HTTP 401: the server does not accept this one's token".to_owned()))
+        }
+        Failed::InsufficientScope(_) => Some(McpError::Refused("HTTP 403: the token has no right to this".to_owned())),
+        Failed::HttpStatus(error) if error.status == 429 => Some(McpError::Refused(words(error))),
+        error @ (Failed::HttpStatus(_)
+        | Failed::UnexpectedServerResponse(_)
+        | Failed::UnexpectedContentType(_)
+        | Failed::ResponseBodyTooLarge { .. }) => Some(McpError::Erred(words(error))),
+        _ => None,
     }
 }
 

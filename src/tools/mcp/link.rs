@@ -38,6 +38,9 @@ const TOOLS: usize = 1000;
 /// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
 const PROGRESS_WAITING: usize = 64;
 
+/// 1,000 requests at once: more than a process has runs. Those behind it wait for one to end, listings too.
+const REQUESTS: usize = 1000;
+
 /// Replaces a path.
 const PATH: &str = "[path]";
 
@@ -178,6 +181,7 @@ pub(super) async fn connect(
             let headers = config.headers.iter().filter_map(|(name, value)| header(name, value).ok()).collect();
             let endpoint = StreamableHttpClientTransportConfig::with_uri(config.url.expose())
                 .custom_headers(headers)
+                .max_concurrent_requests(REQUESTS)
                 .max_sse_event_size(EVENT_BYTES);
             let transport = || StreamableHttpClientTransport::with_client(http.clone(), endpoint.clone());
             match listener.clone().serve(transport()).await {

@@ -1,12 +1,10 @@
 //! A server's answer as text for the model. Pure.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
 use crate::agent::ports::tools::ToolContext;
-use crate::bounded::json;
+use crate::bounded::{base64, json};
 use crate::chat::file::{FileRef, NewFile};
 use crate::chat::tool::ToolOutput;
 use crate::tools::made::{FILE_BYTES, artifact};
@@ -42,7 +40,7 @@ fn files(result: &CallToolResult) -> Vec<Result<NewFile, &'static str>> {
         if data.len() / 4 * 3 > FILE_BYTES {
             return Err("it is larger than 5 MiB");
         }
-        let data = STANDARD.decode(data).map_err(|_| "it is no base64")?;
+        let data = base64::decoded(data).ok_or("it is no base64")?;
         Ok(NewFile { name: name.map(line), media_type: media_type.map(str::to_owned), data })
     };
     let blocks = result.content.iter().filter_map(|block| match block {

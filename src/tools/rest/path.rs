@@ -23,8 +23,8 @@ pub enum PathError {
     /// It begins with something else.
     #[error("must begin with /")]
     NotRooted,
-    /// `//`, or a slash at the end.
-    #[error("must not have an empty part, nor end in /")]
+    /// `//`, or nothing else.
+    #[error("must not have an empty part")]
     EmptyPart,
     /// `.` or `..`.
     #[error("must not have the part {0:?}")]
@@ -44,7 +44,11 @@ impl PathTemplate {
     /// See [`PathError`].
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let path = text.strip_prefix('/').ok_or(PathError::NotRooted)?;
-        Ok(Self { segments: path.split('/').map(segment).collect::<Result<_, _>>()? })
+        // Some APIs want a slash at the end: an empty segment behind the others.
+        let (path, is_open) = path.strip_suffix('/').map_or((path, false), |path| (path, true));
+        let mut segments = path.split('/').map(segment).collect::<Result<Vec<_>, _>>()?;
+        segments.extend(is_open.then(Vec::new));
+        Ok(Self { segments })
     }
 
     /// Its text.
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn a_template_is_a_path_with_names_in_braces() {
         type Names<'a> = Result<&'a [&'a str], PathError>;
-        let rows: [(&str, Names<'_>, &str); 13] = [
+        let rows: [(&str, Names<'_>, &str); 15] = [
             ("/v1/things", Ok(&[]), "no argument"),
             ("/v1/{a}/b/{c}", Ok(&["a", "c"]), "whole segments"),
             ("/v{version}/{id}.json", Ok(&["version", "id"]), "parts of segments"),
@@ -156,7 +160,9 @@ mod tests {
             ("v1/things", Err(PathError::NotRooted), "not below the root"),
             ("https://evil.example/", Err(PathError::NotRooted), "another origin"),
             ("//evil.example/", Err(PathError::EmptyPart), "another origin in short"),
-            ("/v1/things/", Err(PathError::EmptyPart), "a slash at the end"),
+            ("/v1/things/", Ok(&[]), "a slash at the end"),
+            ("/v1//", Err(PathError::EmptyPart), "two of them"),
+            ("/", Err(PathError::EmptyPart), "nothing else"),
             ("/v1/../admin", Err(PathError::Dots("..".to_owned())), "upwards"),
             ("/v1/{id", Err(PathError::Braces), "not closed"),
             ("/v1/id}", Err(PathError::Braces), "not opened"),

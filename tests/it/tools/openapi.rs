@@ -179,6 +179,45 @@ async fn parameters_of_every_kind_find_their_place() {
     assert_eq!(ran.requests[0].header("authorization"), Some(format!("Bearer {}", ran.token).as_str()));
 }
 
+/// A document of what other documents rarely have.
+const RARE: &str = r#"
+openapi: 3.1.0
+servers: [{url: "/"}]
+paths:
+  /things/:
+    get:
+      operationId: list
+      parameters:
+        - {name: tags, in: query, explode: false, schema: {type: [array, "null"], items: {type: string}}}
+        - {name: X-Flag, in: header, schema: {type: boolean}}
+  /things/{id}/:
+    delete:
+      operationId: drop
+      parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+      requestBody:
+        required: true
+        content: {application/json: {schema: {type: object, required: [why], properties: {why: {type: string}}}}}
+"#;
+
+#[tokio::test]
+async fn rare_forms_are_sent_as_their_document_has_them() {
+    let live = "document = \"rare.yaml\"\noperations = [\"list\", \"drop\"]\n[overlay.drop]\napproval = \"auto\"\n";
+    let setup = Setup {
+        files: vec![("openapi/rare.toml", live), ("openapi/rare.yaml", RARE)],
+        tools: vec!["list", "drop"],
+        profile: "",
+        settings: Vec::new(),
+        context: json!({}),
+    };
+    let calls = [
+        ("c1", "list", json!({"tags": ["a", "b"], "X-Flag": false})),
+        ("c2", "drop", json!({"id": "7", "why": "old"})),
+    ];
+    let ran = setup.calling(&calls, |_| answer(&json!([]))).await;
+    assert_eq!(ran.lines(), ["GET /api/things/?tags=a%2Cb", "DELETE /api/things/7/"]);
+    assert_eq!((ran.requests[0].header("x-flag"), ran.requests[1].json()), (Some("false"), json!({"why": "old"})));
+}
+
 #[tokio::test]
 async fn an_import_is_a_file_of_tools_that_does_the_same() {
     let wanted = Import { prefix: "pets_".to_owned(), ..Import::default() };

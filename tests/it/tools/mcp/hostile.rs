@@ -135,6 +135,34 @@ async fn a_program_is_looked_at_as_a_server_beyond_the_network_is() {
 }
 
 #[tokio::test]
+async fn a_status_of_a_server_says_what_it_says_and_ends_no_connection() {
+    let rows = [
+        (429, "the server of this tool refused the call: ", "nobody worked"),
+        (500, "it is not known whether this was done", "somebody may have"),
+        (413, "it is not known whether this was done", "what it means is the server's own"),
+        (200, "", "the others go on"),
+    ];
+    let names = rows.map(|(status, ..)| format!("s{status}"));
+    let tools: Vec<Value> = names.iter().map(|name| tool(name, "x", false)).collect();
+    let answers = |id: &Value, params: &Value| match params["name"].as_str().unwrap()[1..].parse().unwrap() {
+        200 => text(id, "fine"),
+        status => Answer::status(status, "text/plain", "not so"),
+    };
+    let fake = Fake::new(json!(tools), answers).await;
+    let asked = names.iter().fold(turn(), |turn, name| turn.call(name, &format!("peer__{name}"), &json!({})));
+    let s = product(&fake.section("approval = \"auto\""), [asked.done(), says("Done.")]).await;
+    s.app.chat(&message("Go")).await;
+    for (name, (status, expected, reason)) in names.iter().zip(rows) {
+        match s.result_of(name)["error"].as_str() {
+            Some(error) => {
+                assert!(error.starts_with(expected) && error.contains(&status.to_string()), "{reason}: {error}")
+            }
+            None => assert_eq!(s.result_of(name), json!("fine"), "{status}: {reason}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn only_an_error_about_the_request_proves_that_a_write_was_not_done() {
     let refused = "the server of this tool refused the call: no";
     let unknown = "it is not known whether this was done; do not repeat the call: look whether it was, or tell the user that \

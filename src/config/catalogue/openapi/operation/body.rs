@@ -55,6 +55,12 @@ pub(super) fn read<'d>(
     }
 }
 
+/// Whether the operation does nothing without a body.
+pub(super) fn is_required(root: &Value, operation: &Operation<'_>) -> bool {
+    let body = operation.value.get("requestBody").and_then(|body| refs::target(root, body).ok());
+    body.and_then(|body| body.get("required")) == Some(&Value::Bool(true))
+}
+
 /// Whether a media type is JSON, or lets JSON be sent.
 pub(super) fn is_json(kind: &str) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -88,9 +88,11 @@ pub fn import(
     let mut writer = Writer::new(document.root());
     let mut arguments = Arguments::default();
     let parameters = parameters::read(document.root(), operation, &mut writer, &mut arguments)?;
-    let body = match operation.verb.has_body() {
+    // A body of a request that reads means nothing to HTTP; some APIs want one of those that delete.
+    let body = match operation.verb.has_body()
+        || operation.verb == Verb::Delete && body::is_required(document.root(), operation)
+    {
         true => body::read(document.root(), operation, &mut writer, &mut arguments)?,
-        // A body there means nothing to HTTP.
         false => None,
     };
     let path = format!("{base_path}{}", parameters.path);

@@ -119,7 +119,11 @@ impl<'d> Parameter<'d> {
     }
 
     fn type_of(&self, root: &'d Value) -> Option<&'d str> {
-        refs::target(root, self.schema?).ok()?.get("type")?.as_str()
+        match refs::target(root, self.schema?).ok()?.get("type")? {
+            // `null` among several says nothing of how the others are written.
+            Value::Array(types) => types.iter().filter_map(Value::as_str).find(|name| *name != "null"),
+            name => name.as_str(),
+        }
     }
 
     fn style(&self) -> &str {
