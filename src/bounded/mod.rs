@@ -4,6 +4,7 @@
 //! **Invariant:** memory whose size a stranger chooses is reserved before it is allocated.
 
 pub mod address;
+pub mod base64;
 pub mod client;
 pub mod intake;
 pub mod json;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::Url;
@@ -87,15 +88,11 @@ impl Telemetry {
             .map(|pair| {
                 let (name, value) = pair.split_once('=').ok_or("must be name=value,name=value")?;
                 let (name, value) = (name.trim(), value.trim());
-                let decoded = url::form_urlencoded::parse(value.replace('+', "%2B").as_bytes())
-                    .next()
-                    .map(|(value, _)| value.into_owned())
-                    .filter(|_| !value.contains(['&', '=']))
-                    .unwrap_or_else(|| value.to_owned());
+                let decoded = percent_decode_str(value).decode_utf8_lossy();
                 let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
                 let is_good = !name.is_empty() && name.bytes().all(is_name);
                 match is_good && decoded.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-                    true => Ok((name.to_lowercase(), decoded)),
+                    true => Ok((name.to_lowercase(), decoded.into_owned())),
                     false => Err("has characters that no http header can carry"),
                 }
             })

@@ -1,14 +1,13 @@
 //! Questions whose files are as their client gave them: named by id, or in the request itself. `http/` makes kept ones of them
 //! before a run begins; and the data of files in requests.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::json;
+use crate::bounded::base64;
 use crate::bounded::json::parse;
-
 use crate::chat::file::{GivenFile, NewFile};
 use crate::chat::ids::FileId;
 use crate::chat::input;
@@ -35,7 +34,7 @@ pub(super) const ELSEWHERE: &str =
 /// # Errors
 /// When it is no base64, or empty.
 pub(super) fn inline(data: &str, name: Option<String>, media_type: Option<String>) -> Result<GivenFile, &'static str> {
-    let data = STANDARD.decode(data.trim_ascii()).ok().filter(|data| !data.is_empty()).ok_or(NO_DATA)?;
+    let data = base64::decoded(data).filter(|data| !data.is_empty()).ok_or(NO_DATA)?;
     Ok(GivenFile::Inline(NewFile { name, media_type, data }))
 }
 
@@ -54,7 +53,10 @@ pub(super) fn of_url(url: &str, name: Option<String>) -> Result<GivenFile, &'sta
         None => (head, false),
     };
     match is_base64 {
-        true => inline(data, name, Some(media_type.to_owned()).filter(|text| !text.is_empty())),
+        true => {
+            let data = percent_decode_str(data).decode_utf8_lossy();
+            inline(&data, name, Some(media_type.to_owned()).filter(|text| !text.is_empty()))
+        }
         false => Err(NO_DATA),
     }
 }
@@ -90,6 +92,10 @@ struct Part<'a> {
     filename: Option<String>,
     title: Option<String>,
     url: Option<String>,
+    data: Option<String>,
+    id: Option<String>,
+    #[serde(rename = "mimeType")]
+    mime_type: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -173,7 +179,21 @@ pub(super) fn of_part(raw: &RawValue) -> Result<GivenFile, &'static str> {
 }
 
 fn file(part: Part<'_>) -> Result<GivenFile, &'static str> {
-    let Part { r#type, text: _, image_url, file, source, file_id, file_data, filename, title, url } = part;
+    let Part {
+        r#type,
+        text: _,
+        image_url,
+        file,
+        source,
+        file_id,
+        file_data,
+        filename,
+        title,
+        url,
+        data,
+        id,
+        mime_type,
+    } = part;
     match r#type.as_str() {
         "image_url" | "input_image" => match (file_id, image_url) {
             (Some(id), None) => uploaded(&id),
@@ -200,6 +220,13 @@ fn file(part: Part<'_>) -> Result<GivenFile, &'static str> {
                 _ => Err(ELSEWHERE),
             }
         }
+        // As AG-UI had it before `image` and `document`.
+        "binary" => match (data, id, url) {
+            (Some(data), _, _) => inline(&data, filename, mime_type),
+            (None, Some(id), _) => uploaded(&id),
+            (None, None, Some(url)) => of_url(&url, filename),
+            (None, None, None) => Err(ELSEWHERE),
+        },
         _ => Err("must have nothing but text, pictures and documents: other parts are not read"),
     }
 }
@@ -207,7 +234,9 @@ fn file(part: Part<'_>) -> Result<GivenFile, &'static str> {
 /// A file by its data, which may be a `data:` URL, or by its id.
 fn data_or_id(data: Option<String>, id: Option<String>, name: Option<String>) -> Result<GivenFile, &'static str> {
     match (data, id) {
-        (Some(data), _) if data.starts_with("data:") => of_url(&data, name),
+        (Some(data), _) if data.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) => {
+            of_url(&data, name)
+        }
         (Some(data), _) => inline(&data, name, None),
         (None, Some(id)) => uploaded(&id),
         (None, None) => Err(ELSEWHERE),
@@ -257,6 +286,9 @@ mod tests {
                 inline(None, png),
             ),
             (json!({"type": "file", "mediaType": "image/png", "url": url, "filename": "a"}), inline(Some("a"), png)),
+            (json!({"type": "binary", "mimeType": "image/png", "data": "YWJj"}), inline(None, png)),
+            (json!({"type": "binary", "mimeType": "image/png", "id": id.to_string()}), kept()),
+            (json!({"type": "binary", "mimeType": "image/png", "url": "https://example.com/a"}), Err(ELSEWHERE)),
             (
                 json!({"type": "video", "source": {}}),
                 Err("must have nothing but text, pictures and documents: other parts are not read"),
@@ -279,7 +311,8 @@ mod tests {
         }));
         let rows = [
             ("data:image/png;base64,YWJj", png.clone(), "a picture"),
-            ("DATA:image/png;Base64, YWJj\n", png, "in other letters"),
+            ("DATA:image/png;Base64, YWJj\n", png.clone(), "in other letters"),
+            ("data:image/png;base64,YW%4Aj", png, "with escapes"),
             ("data:image/png,abc", None, "not in base64"),
             ("data:image/png;base64,@@", None, "no base64"),
             ("https://example.com/a.png", None, "an address"),

@@ -134,6 +134,14 @@ impl Slot {
         taken.grow(bytes)?;
         Ok(taken)
     }
+
+    /// Takes so many bytes of the caller's, or all that they may have where those are fewer: what is larger goes out alone.
+    ///
+    /// # Errors
+    /// When they hold too many.
+    pub(super) fn bytes_or_all(&self, bytes: usize) -> Result<Bytes, Problem> {
+        self.bytes(bytes.min(self.shares.0.bytes))
+    }
 }
 
 /// Bytes counted for a user, until this is dropped.

@@ -131,6 +131,9 @@ async fn upload(
     plain(&headers)?;
     let Query(Named { name }) = query.map_err(|error| Problem::bad_request(error.body_text()))?;
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if media_type.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("multipart/")) {
+        return Err(Problem::file_in_form());
+    }
     let content = body.into_data_stream().map(|piece| piece.map_err(|error| FileError::Broken(error.into()))).boxed();
     let incoming = Incoming { name: name.as_deref(), media_type, terms: None, content };
     let kept = services.files.keep(&caller.owner, incoming).await.map_err(|error| match error {
@@ -171,11 +174,12 @@ async fn list(
     if !(1..=MOST).contains(&limit) {
         return Err(Problem::bad_request(format!("limit must be 1 to {MOST}")));
     }
-    let part = FilePart { after, oldest_first: false, purpose: None, most: limit };
-    let files = services.files.list(&caller.owner, part).await?;
-    let is_full = u32::try_from(files.len()).is_ok_and(|found| found == limit);
+    let part = FilePart { after, oldest_first: false, purpose: None, most: limit + 1 };
+    let mut files = services.files.list(&caller.owner, part).await?;
+    let has_more = files.len() > limit as usize;
+    files.truncate(limit as usize);
     let next_cursor =
-        files.last().filter(|_| is_full).map(|record| format!("{}.{}", record.created_ms, record.file.id));
+        files.last().filter(|_| has_more).map(|record| format!("{}.{}", record.created_ms, record.file.id));
     Ok(Json(FileListBody { items: files.into_iter().map(FileBody::of).collect(), next_cursor }))
 }
 
@@ -239,7 +243,7 @@ async fn content(
 /// When there is no such file, or too much is sent to its owner now.
 pub(super) async fn sent(services: &Services, owner: &Owner, slot: &Slot, id: FileId) -> Result<Response, Problem> {
     let record = services.files.find(owner, &[id]).await?.pop().ok_or_else(no_such_file)?;
-    let share = slot.bytes(usize::try_from(record.file.bytes).unwrap_or(usize::MAX))?;
+    let share = slot.bytes_or_all(usize::try_from(record.file.bytes).unwrap_or(usize::MAX))?;
     let bytes = services.files.read(owner, id).await?.ok_or_else(no_such_file)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(record.file.kind.media_type())),

@@ -295,6 +295,12 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, Code::MalformedJson, detail)
     }
 
+    /// 415: what is sent as a file is a form.
+    pub fn file_in_form() -> Self {
+        let detail = "the body must be the file alone; forms go to /v1/files";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::FileUnsupported, detail)
+    }
+
     /// 415: only plain bodies are read, so that a small body cannot become a large one.
     pub fn encoded_body() -> Self {
         Self::new(

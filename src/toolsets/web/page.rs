@@ -74,7 +74,13 @@ impl Kind {
         let name = content_type.split(';').next()?.trim().to_ascii_lowercase();
         match name.as_str() {
             "text/html" | "application/xhtml+xml" => Some(Self::Html),
-            "application/json" => Some(Self::Plain),
+            "application/json"
+            | "application/x-ndjson"
+            | "application/yaml"
+            | "application/x-yaml"
+            | "application/toml"
+            | "application/markdown"
+            | "application/javascript" => Some(Self::Plain),
             "text/xml" | "application/xml" => Some(Self::Markup),
             name if name.ends_with("+xml") => Some(Self::Markup),
             name if name.starts_with("text/") || name.ends_with("+json") => Some(Self::Plain),

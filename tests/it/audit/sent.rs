@@ -30,7 +30,7 @@ fn records(collector: &Upstream) -> Vec<LogRecord> {
     let mut records = Vec::new();
     for request in collector.requests() {
         assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/logs"));
-        assert_eq!(request.header("x-key"), Some("a b"));
+        assert_eq!(request.header("x-key"), Some("a b=="));
         let export = ExportLogsServiceRequest::decode(request.body.as_slice()).unwrap();
         let scopes = export.resource_logs.into_iter().flat_map(|logs| logs.scope_logs);
         records.extend(scopes.flat_map(|scope| scope.log_records));
@@ -66,7 +66,7 @@ async fn each_line_goes_to_the_collector_over_outages_and_restarts() {
     let collector = collector(&is_up).await;
     let settings = [
         ("TELEMETRY__OTLP_ENDPOINT", format!("{}/v1/traces", collector.url())),
-        ("TELEMETRY__OTLP_HEADERS", "x-key=a%20b".to_owned()),
+        ("TELEMETRY__OTLP_HEADERS", "x-key=a%20b==".to_owned()),
         ("TELEMETRY__AUDIT", "true".to_owned()),
     ];
     let settings = settings.each_ref().map(|(key, value)| (*key, value.as_str()));

@@ -32,7 +32,11 @@ async fn a_file_is_kept_read_listed_and_deleted() {
     assert_eq!(list["items"][0]["id"], text["id"]);
     let next = format!("/v1/agent/files?limit=1&after={}", list["next_cursor"].as_str().unwrap());
     let list: Value = get(&app, &app.token, &next).await.json().await.unwrap();
-    assert_eq!(list["items"][0]["id"], kept["id"]);
+    assert_eq!((&list["items"][0]["id"], &list["next_cursor"]), (&kept["id"], &Value::Null), "that was the last part");
+
+    let form = app.http.post(app.url("/v1/agent/files?name=a.txt")).bearer_auth(&app.token).body("--x\r\n\r\ntext");
+    let form = form.header("content-type", "multipart/form-data; boundary=x").send().await.unwrap();
+    assert_eq!(problem(form).await, (415, "file_unsupported".to_owned()), "a form is no file");
 
     let delete = async || {
         app.http.delete(app.url(&format!("/v1/agent/files/{id}"))).bearer_auth(&app.token).send().await.unwrap()
@@ -384,4 +388,12 @@ async fn a_file_goes_with_the_last_conversation_that_needs_it() {
     assert_eq!(get(&app, &app.token, url).await.status(), 200, "another one needs it");
     delete("b").await;
     assert_eq!(problem(get(&app, &app.token, url).await).await, (404, "not_found".to_owned()), "at once");
+}
+
+#[tokio::test]
+async fn a_file_that_is_larger_than_a_users_share_is_read_alone() {
+    let app = TestApp::start(&[("SERVER__BYTES_PER_USER", "1000")]).await;
+    let kept = uploaded(&app, "long.txt", "word ".repeat(1000)).await;
+    let content = get(&app, &app.token, kept["url"].as_str().unwrap()).await;
+    assert_eq!((content.status().as_u16(), content.text().await.unwrap().len()), (200, 5000));
 }

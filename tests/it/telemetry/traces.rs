@@ -19,7 +19,7 @@ async fn a_run_is_one_tree_of_spans_below_its_clients_and_above_its_backends() {
     let collector = collector().await;
     let settings = [
         ("TELEMETRY__OTLP_ENDPOINT", collector.url()),
-        ("TELEMETRY__OTLP_HEADERS", "x-key=a%20b".to_owned()),
+        ("TELEMETRY__OTLP_HEADERS", "x-key=a%20b==".to_owned()),
         ("TELEMETRY__SERVICE_NAME", "desk".to_owned()),
         ("LOG__FORMAT", "json".to_owned()),
     ];
@@ -33,7 +33,7 @@ async fn a_run_is_one_tree_of_spans_below_its_clients_and_above_its_backends() {
 
     let (spans, resource) = spans(&collector);
     assert_eq!(resource["service.name"], "desk");
-    assert_eq!(collector.requests()[0].header("x-key"), Some("a b"));
+    assert_eq!(collector.requests()[0].header("x-key"), Some("a b=="));
     let by_id: BTreeMap<&str, &Seen> = spans.iter().map(|span| (span.id.as_str(), span)).collect();
     let mut tree: Vec<String> = spans
         .iter()
