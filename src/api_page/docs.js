@@ -1,6 +1,6 @@
 // Shows the server's own description. Tokens are not kept: a reload forgets them.
 window.docs = SwaggerUIBundle({
-  url: '/openapi.json',
+  url: 'openapi.json',
   dom_id: '#docs',
   deepLinking: true,
   displayOperationId: false,

@@ -116,9 +116,9 @@ async fn results_before_a_message_that_nobody_waits_for_are_passed_over() {
         assert_eq!(answer(&s, key, &body).await["message"]["content"], "Snow.");
         assert_eq!(s.last_asked().last().unwrap()["content"], "And tomorrow?");
         // Those of another server, further back.
-        for message in body["messages"].as_array_mut().unwrap() {
+        for (at, message) in body["messages"].as_array_mut().unwrap().iter_mut().enumerate() {
             match message["role"].as_str() {
-                Some("tool") => message["tool_call_id"] = json!("call_1"),
+                Some("tool") => message["tool_call_id"] = json!(format!("call_{at}")),
                 Some("assistant") => message["tool_calls"] = json!([]),
                 _ => {}
             }

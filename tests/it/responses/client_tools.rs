@@ -142,7 +142,7 @@ async fn a_document_is_padded_while_the_run_before_the_one_that_it_shows_goes_on
 #[tokio::test]
 async fn a_stream_whose_run_does_not_begin_ends_with_an_error() {
     let gate = Arc::new(Notify::new());
-    let s = with(&[], &[("RUNS__ON_BUSY", "reject")], [asks().answer(), waits(&gate), says("Rain.").answer()]).await;
+    let s = with(&[], &[], [asks().answer(), waits(&gate)]).await;
     let first = whole(&s, &with_tools(ask("Weather?"))).await;
     let body = also(with_question(&first), json!({"stream": true}));
     let response = timeout(BOUND, post(&s, &[], &body)).await.unwrap();
