@@ -33,12 +33,13 @@ const STRANGER_PATIENCE_MS: i64 = 3_600_000;
 /// Rows that one tidying changes or removes of each kind.
 const AT_ONCE: i64 = 200;
 
-/// Whether the process is gone that a directive was taken by, for a process that knows the commands of the first parameter and
-/// leaves the others alone for the milliseconds of the second.
-macro_rules! is_abandoned {
+/// The directives whose process is gone, for a process that knows the commands of the first parameter and leaves the others alone
+/// for the milliseconds of the second.
+macro_rules! abandoned {
     ($names:literal, $patience:literal) => {
         concat!(
-            "status = 'running' AND lease_until <= @now AND (sent_at IS NULL OR name @one_of(",
+            "SELECT id FROM directives
+             WHERE status = 'running' AND lease_until <= @now AND (sent_at IS NULL OR name @one_of(",
             $names,
             ") OR lease_until <= @now - ",
             $patience,
@@ -86,8 +87,7 @@ impl SqlStore {
                 due.bind(&names).fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
             }
             Due::Abandoned => {
-                let abandoned =
-                    query(concat!("SELECT id FROM directives WHERE ", is_abandoned!("$1", "$2"), " LIMIT 1"));
+                let abandoned = query(concat!(abandoned!("$1", "$2"), " LIMIT 1"));
                 let abandoned = abandoned.bind((&names, STRANGER_PATIENCE_MS));
                 abandoned.fetch_optional_value(&mut self.database.reading(Reach::All).await?).await?
             }
@@ -357,8 +357,8 @@ fn claim(what: Due) -> Statement {
         ),
         Due::Abandoned => concat!(
             "UPDATE directives SET token = token + 1, lease_owner = $1, lease_until = @now + $2
-             WHERE id @among SELECT id FROM directives WHERE ",
-            is_abandoned!("$4", "$5"),
+             WHERE id @among ",
+            abandoned!("$4", "$5"),
             " ORDER BY lease_until LIMIT CAST($3 AS BIGINT) @skip_locked @end_among
              RETURNING ",
             directive_columns!()
