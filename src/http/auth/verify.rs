@@ -157,8 +157,22 @@ impl Tokens {
     }
 }
 
-/// Why a token is refused that none of the keys has signed.
-const WRONG_SIGNATURE: &str = "its signature is wrong";
+/// Why no key of several has signed a token.
+pub(super) enum NotSigned {
+    /// Its signature is another key's.
+    ByThese,
+    /// It says otherwise.
+    Otherwise(AuthError),
+}
+
+impl From<NotSigned> for AuthError {
+    fn from(reason: NotSigned) -> Self {
+        match reason {
+            NotSigned::ByThese => Self::Invalid("its signature is wrong"),
+            NotSigned::Otherwise(error) => error,
+        }
+    }
+}
 
 #[async_trait]
 impl Authenticator for Tokens {
@@ -175,7 +189,7 @@ impl Keys {
     /// The claims of a token that one of the keys has signed.
     async fn verified(&self, token: &str, header: &Header) -> Result<Claims, AuthError> {
         let published = match self {
-            Self::Fixed(key) => return signed_by([&**key], token),
+            Self::Fixed(key) => return Ok(signed_by([&**key], token)?),
             Self::Published(published) => published,
         };
         // A new key may have the name of an old one, or none.
@@ -183,8 +197,8 @@ impl Keys {
         if let Some(known) = published.known().await {
             match known.keys.find(header.kid.as_deref(), header.alg) {
                 Found::Keys(keys) => match signed_by(keys, token) {
-                    Err(AuthError::Invalid(WRONG_SIGNATURE)) => is_other = true,
-                    verified => return verified,
+                    Err(NotSigned::ByThese) => is_other = true,
+                    verified => return Ok(verified?),
                 },
                 Found::Refused(reason) => return Err(AuthError::Invalid(reason)),
                 Found::Unknown => {}
@@ -192,13 +206,13 @@ impl Keys {
         }
         match published.again().await {
             Again::Newer => {}
-            Again::Recent | Again::Away if is_other => return Err(AuthError::Invalid(WRONG_SIGNATURE)),
+            Again::Recent | Again::Away if is_other => return Err(NotSigned::ByThese.into()),
             Again::Recent => return Err(AuthError::Invalid("its key is not known")),
             Again::Away => return Err(AuthError::KeysUnavailable),
         }
         let known = published.known().await.ok_or(AuthError::KeysUnavailable)?;
         match known.keys.find(header.kid.as_deref(), header.alg) {
-            Found::Keys(keys) => signed_by(keys, token),
+            Found::Keys(keys) => Ok(signed_by(keys, token)?),
             Found::Refused(reason) => Err(AuthError::Invalid(reason)),
             Found::Unknown => Err(AuthError::Invalid("its key is not known")),
         }
@@ -206,12 +220,13 @@ impl Keys {
 }
 
 /// The claims, when one of the keys has signed them.
-pub(super) fn signed_by<'a>(keys: impl IntoIterator<Item = &'a Key>, token: &str) -> Result<Claims, AuthError> {
-    let mut last = AuthError::Invalid("its key is not known");
+pub(super) fn signed_by<'a>(keys: impl IntoIterator<Item = &'a Key>, token: &str) -> Result<Claims, NotSigned> {
+    let mut last = NotSigned::Otherwise(AuthError::Invalid("its key is not known"));
     for key in keys {
         match decode::<Claims>(token, &key.verifying, &key.validation) {
             Ok(token) => return Ok(token.claims),
-            Err(error) => last = refused(&error),
+            Err(error) if *error.kind() == ErrorKind::InvalidSignature => last = NotSigned::ByThese,
+            Err(error) => last = NotSigned::Otherwise(refused(&error)),
         }
     }
     Err(last)
@@ -250,7 +265,6 @@ fn named_rules(name: &str, settings: &IssuerConfig, known_as_claim: &str, requir
 
 pub(super) fn refused(error: &jsonwebtoken::errors::Error) -> AuthError {
     match error.kind() {
-        ErrorKind::InvalidSignature => AuthError::Invalid(WRONG_SIGNATURE),
         ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName | ErrorKind::MissingAlgorithm => {
             AuthError::Invalid("its algorithm is not accepted")
         }
