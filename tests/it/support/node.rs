@@ -14,7 +14,7 @@ use super::app::TestApp;
 use super::environment;
 
 /// The longest time of one script on a busy machine, a browser's start included.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// What a script prints to open its gate.
 const GO_ON: &str = "go on";
 
