@@ -51,6 +51,8 @@ pub(super) struct Habits {
     pub(super) echo_reasoning: bool,
     /// Whether a message of the assistant without `reasoning_content` is refused, whoever wrote it.
     pub(super) wants_content: bool,
+    /// Whether the first call of a turn has to have a signature in its `extra_content`, though another model made it.
+    pub(super) wants_signatures: bool,
     pub(super) call_ids: Accepts,
     pub(super) forces_calls: bool,
     formats: ResponseFormats,
@@ -85,24 +87,26 @@ impl Habits {
             stream_options: config.stream_options,
             echo_reasoning: config.echo_reasoning,
             wants_content: matches!(host, Host::DeepSeek | Host::Moonshot),
+            wants_signatures: host == Host::Google,
             call_ids: match (config.tool_call_ids, host) {
                 (ToolCallIds::Mistral, _) | (ToolCallIds::Auto, Host::Mistral) => Accepts::Mistral,
                 (ToolCallIds::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => Accepts::Short,
-                (ToolCallIds::Any, _) | (ToolCallIds::Auto, Host::DeepSeek | Host::Moonshot | Host::Other) => {
-                    Accepts::Any
-                }
+                (ToolCallIds::Any, _)
+                | (ToolCallIds::Auto, Host::DeepSeek | Host::Moonshot | Host::Google | Host::Other) => Accepts::Any,
             },
             forces_calls: config.forced_tool_choice,
             formats: match (config.response_format, host) {
                 (ResponseFormats::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => ResponseFormats::Full,
                 (ResponseFormats::Auto, Host::DeepSeek) => ResponseFormats::JsonObject,
-                (ResponseFormats::Auto, Host::Mistral | Host::Moonshot | Host::Other) => ResponseFormats::WithoutTools,
+                (ResponseFormats::Auto, Host::Mistral | Host::Moonshot | Host::Google | Host::Other) => {
+                    ResponseFormats::WithoutTools
+                }
                 (formats, _) => formats,
             },
             extra_body: config.extra_body.clone(),
             max_effort: match host {
                 Host::OpenAi | Host::Azure | Host::OpenRouter => "xhigh",
-                Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Other => "high",
+                Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Google | Host::Other => "high",
             },
         })
     }
@@ -155,6 +159,8 @@ pub(super) enum Host {
     Mistral,
     DeepSeek,
     Moonshot,
+    /// Google's layer for this protocol over Gemini.
+    Google,
     Other,
 }
 
@@ -175,6 +181,7 @@ impl Host {
             Some("api.mistral.ai") => Self::Mistral,
             Some("api.deepseek.com") => Self::DeepSeek,
             Some("api.moonshot.ai" | "api.moonshot.cn") => Self::Moonshot,
+            Some("generativelanguage.googleapis.com") => Self::Google,
             Some(host) if azure.iter().any(|suffix| host.ends_with(suffix)) => Self::Azure,
             Some(_) | None => Self::Other,
         }
@@ -194,6 +201,7 @@ mod tests {
             ("https://api.mistral.ai/v1", false, Accepts::Mistral, false, "high"),
             ("https://api.deepseek.com/v1", false, Accepts::Any, true, "high"),
             ("https://api.moonshot.cn/v1", false, Accepts::Any, true, "high"),
+            ("https://generativelanguage.googleapis.com/v1beta/openai", false, Accepts::Any, false, "high"),
             ("https://api.openai.com.example.org/v1", false, Accepts::Any, false, "high"),
             ("http://127.0.0.1:8000/v1", false, Accepts::Any, false, "high"),
         ];

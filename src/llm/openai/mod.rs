@@ -94,9 +94,13 @@ impl Own for Config {
         let habits = Habits::new(section, self, host)?;
         let (header, prefix) = match host {
             Host::Azure => (HeaderName::from_static("api-key"), ""),
-            Host::OpenAi | Host::OpenRouter | Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Other => {
-                (AUTHORIZATION, "Bearer ")
-            }
+            Host::OpenAi
+            | Host::OpenRouter
+            | Host::Mistral
+            | Host::DeepSeek
+            | Host::Moonshot
+            | Host::Google
+            | Host::Other => (AUTHORIZATION, "Bearer "),
         };
         let patience = net.patience;
         let path: &[&str] = if habits.wants_responses { &["responses"] } else { &["chat", "completions"] };

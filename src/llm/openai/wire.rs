@@ -19,6 +19,9 @@ use crate::llm::form;
 use crate::llm::history::{self, Arguments, AssistantTurn, Entry, FILES_FOLLOW, NO_ANSWER};
 use crate::llm::schema;
 
+/// What Google documents for calls of a history that another model made: Gemini 3 refuses a call without a signature.
+const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
+
 /// The body of `POST …/chat/completions`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
@@ -166,7 +169,17 @@ struct Call<'a> {
     id: Cow<'a, str>,
     function: Function<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    extra_content: Option<&'a RawValue>,
+    extra_content: Option<ExtraContent<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ExtraContent<'a> {
+    /// For a call that the server did not make.
+    Google { thought_signature: &'static str },
+    /// As it was sent.
+    #[serde(untagged)]
+    Theirs(&'a RawValue),
 }
 
 #[derive(Debug, Serialize)]
@@ -231,7 +244,7 @@ impl<'a> Request<'a> {
                     }
                 }
                 Entry::Assistant(turn) => {
-                    messages.push(assistant(&turn, &ids, echoing));
+                    messages.push(assistant(&turn, &ids, echoing, habits.wants_signatures));
                     // Results are text alone here, so pictures and documents stand behind them.
                     let mut made = Vec::new();
                     for answer in &turn.answers {
@@ -324,7 +337,7 @@ impl Echoing {
     }
 }
 
-fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing) -> Message<'a> {
+fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing, is_signed: bool) -> Message<'a> {
     let text = turn.text();
     let calls = turn.parts.iter().filter_map(|part| match part {
         AssistantPart::ToolCall { call: called, replay } => {
@@ -332,16 +345,17 @@ fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing) 
         }
         AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
     });
-    Message::Assistant {
-        content: (!text.is_empty()).then_some(text),
-        echo: echoing.echo(turn),
-        tool_calls: calls.collect(),
+    let mut calls: Vec<_> = calls.collect();
+    if let Some(Call { extra_content: unsigned @ None, .. }) = calls.first_mut().filter(|_| is_signed) {
+        *unsigned = Some(ExtraContent::Google { thought_signature: FOREIGN_SIGNATURE });
     }
+    Message::Assistant { content: (!text.is_empty()).then_some(text), echo: echoing.echo(turn), tool_calls: calls }
 }
 
 fn call<'a>(call: &'a ToolCall, ids: &CallIds<'a>, replay: Option<&'a Replay>) -> Call<'a> {
     let function = Function { name: &call.name, arguments: Arguments(&call.input) };
-    Call { id: ids.id_for(call.id.as_str()), function, extra_content: replay.map(Replay::raw) }
+    let extra_content = replay.map(|replay| ExtraContent::Theirs(replay.raw()));
+    Call { id: ids.id_for(call.id.as_str()), function, extra_content }
 }
 
 /// Files as parts of a user's message.
@@ -357,4 +371,45 @@ fn parts<'a>(files: impl IntoIterator<Item = &'a FileRef>, sent: SentFiles<'a>) 
 fn tool(tool: &ToolDef) -> Tool<'_> {
     let parameters = schema::with_object_top_and_items(&tool.input_schema);
     Tool { function: ToolFunction { name: &tool.name, description: &tool.description, parameters } }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::call_ids::Accepts;
+    use super::*;
+    use crate::chat::ids::ToolCallId;
+    use crate::chat::tool::ToolInput;
+
+    fn calls_of(turn: &[Option<&str>], is_ours: bool, is_signed: bool) -> Value {
+        let part = |signature: &Option<&str>| AssistantPart::ToolCall {
+            call: ToolCall { id: ToolCallId::from_model("c1"), name: "find".to_owned(), input: ToolInput::parse("{}") },
+            replay: signature.map(|text| Replay::new(RawValue::from_string(text.to_owned()).unwrap())),
+        };
+        let parts: Vec<_> = turn.iter().map(part).collect();
+        let turn = AssistantTurn { parts: &parts, is_ours, answers: Vec::new() };
+        let said = assistant(&turn, &CallIds::new(Accepts::Any, &[]), Echoing::Nothing, is_signed);
+        let said = serde_json::to_value(said).unwrap();
+        said["tool_calls"].as_array().unwrap().iter().map(|call| call["extra_content"].clone()).collect()
+    }
+
+    #[test]
+    fn the_first_call_of_a_turn_is_signed_where_the_server_wants_that() {
+        let theirs = r#"{"google":{"thought_signature":"S=="}}"#;
+        let (sent, foreign) = (
+            json!({"google": {"thought_signature": "S=="}}),
+            json!({"google": {"thought_signature": FOREIGN_SIGNATURE}}),
+        );
+        let rows = [
+            (&[Some(theirs), None][..], true, true, json!([sent, null]), "its own, of which the first is signed"),
+            (&[None, None], true, true, json!([foreign, null]), "its own without a signature"),
+            (&[Some(theirs), None], false, true, json!([foreign, null]), "another model's"),
+            (&[Some(theirs), None], false, false, json!([null, null]), "another model's, for other servers"),
+            (&[Some(theirs)], true, false, json!([sent]), "what a server has sent goes back to it"),
+        ];
+        for (turn, is_ours, is_signed, expected, reason) in rows {
+            assert_eq!(calls_of(turn, is_ours, is_signed), expected, "{reason}");
+        }
+    }
 }
