@@ -2,17 +2,17 @@
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-use crate::bounded::json::check;
+use super::json::check;
 
-/// 4 MiB of a message, as many as the server takes.
-const LINE_BYTES: usize = 4 << 20;
+/// 4 MiB of a message, as many as a request to `/mcp` may have and an event of another server.
+pub const LINE_BYTES: usize = 4 << 20;
 
-/// 256 bytes of an id, as many as the server takes.
+/// 256 bytes of an id, as many as `/mcp` takes.
 const ID_BYTES: usize = 256;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
     /// It, with its end.
     Whole(Vec<u8>),
     /// One of more than 4 MiB, and the id in it.
@@ -23,7 +23,7 @@ pub(super) enum Line {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) async fn next(input: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<Line>> {
+pub async fn next(input: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<Line>> {
     let (mut line, mut skipped) = (Vec::new(), None::<IdFinder>);
     loop {
         let buffer = input.fill_buf().await?;

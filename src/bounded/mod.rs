@@ -8,4 +8,5 @@ pub mod base64;
 pub mod client;
 pub mod intake;
 pub mod json;
+pub mod lines;
 pub mod memory;

@@ -4,7 +4,6 @@
 //! **Invariant:** nothing but messages is ever written there; the log is on standard error.
 
 mod files;
-mod lines;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,8 +21,8 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use self::lines::Line;
 use crate::bounded::client::{Reach, builder};
+use crate::bounded::lines::{self, Line};
 use crate::chat::causes::Causes;
 use crate::dialect::mcp::{Id, Outline};
 use crate::http::auth::DevTokens;

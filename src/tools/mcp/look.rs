@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, JsonError, NodeBudget, Wanted};
+use crate::bounded::lines::LINE_BYTES;
 use crate::tools::backend::{LEAST_SECRET_BYTES, Secrets};
 
-/// 4 MiB for one event of a server; results are cut far below that.
-pub(super) const EVENT_BYTES: usize = 4 << 20;
+/// 4 MiB for one event of a server, as for a line of a program's; results are cut far below that.
+pub(super) const EVENT_BYTES: usize = LINE_BYTES;
 
 /// Three copies of a message are in memory at once while the library parses it.
 const COPIES: usize = 3;
@@ -61,13 +62,16 @@ pub(super) fn instead(message: &str) -> Option<String> {
     let wanted = Wanted::field("id", Wanted::nothing());
     let read = json::read(message, &wanted, &mut NodeBudget::for_bytes(message.len(), None)).unwrap_or_default();
     match read.get("id").filter(|id| id.is_string() || id.is_number()) {
-        Some(id) => {
-            let error = json!({"code": -32000, "message": format!("the answer cannot be read: {error}")});
-            Some(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string())
-        }
+        Some(id) => Some(unreadable(id, &error)),
         // A notice: no request waits for it.
         None => Some(Value::Null.to_string()),
     }
+}
+
+/// The error of the call `id`, whose answer cannot be read.
+pub(super) fn unreadable(id: &Value, reason: &dyn std::fmt::Display) -> String {
+    let error = json!({"code": -32000, "message": format!("the answer cannot be read: {reason}")});
+    json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()
 }
 
 #[cfg(test)]

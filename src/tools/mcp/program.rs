@@ -14,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::McpConfig;
-use super::look::{EVENT_BYTES, instead};
+use super::look::{instead, unreadable};
 use crate::bounded::intake::Intake;
+use crate::bounded::json;
+use crate::bounded::lines::{self, LINE_BYTES, Line};
 
 /// 1,000 bytes of a line of a program's log, and 1,000 lines of it, reach ours.
 const LOG_LINE_BYTES: u64 = 1000;
@@ -66,25 +68,21 @@ impl CommandWrapper for Looking {
     }
 }
 
-/// Passes lines on. One that is longer than an event may be is left out, as the library itself does it.
+/// Passes lines on. One that is too long is left out: of the call that it answers it becomes the error.
 async fn pass(said: ChildStdout, mut passed: pipe::Sender, intake: Intake) -> io::Result<()> {
     let mut said = BufReader::new(said);
-    let (mut line, mut is_rest) = (Vec::new(), false);
-    loop {
-        let most = (EVENT_BYTES as u64).saturating_add(1);
-        if (&mut said).take(most).read_until(b'\n', &mut line).await? == 0 {
-            return Ok(());
-        }
-        let (is_whole, is_end_of_long) = (line.ends_with(b"\n") || line.len() <= EVENT_BYTES, is_rest);
-        is_rest = !is_whole;
-        if !is_whole {
-            tracing::warn!("a line of a server of tools has more than {EVENT_BYTES} bytes and is left out");
-        } else if !is_end_of_long {
-            line = intake.work(line.len(), move || looked_at_line(line)).await;
-            passed.write_all(&line).await?;
-        }
-        line.clear();
+    while let Some(line) = lines::next(&mut said).await? {
+        let line = match line {
+            Line::Whole(line) => intake.work(line.len(), move || looked_at_line(line)).await,
+            Line::TooLong(id) => {
+                tracing::warn!("a line of a server of tools has more than {LINE_BYTES} bytes and is left out");
+                let Some(id) = id.and_then(|id| json::value(&id).ok()) else { continue };
+                (unreadable(&id, &format_args!("it has more than {LINE_BYTES} bytes")) + "\n").into_bytes()
+            }
+        };
+        passed.write_all(&line).await?;
     }
+    Ok(())
 }
 
 fn looked_at_line(line: Vec<u8>) -> Vec<u8> {
