@@ -64,12 +64,14 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
     let body = match table.take("body") {
         None if verb.has_body() => Body::Arguments,
         None => Body::Nothing,
-        Some(entry) if !verb.has_body() => {
+        // What it means for a request that deletes is the backend's to say.
+        Some(entry) if verb == Verb::Get => {
             entry.wrong(format_args!("must not be given for {}", verb.name()));
             Body::Nothing
         }
         Some(entry) => body(entry, maker),
     };
+    let content_type = table.take("content_type").and_then(content_type);
     let headers = table.take("headers").map(headers).unwrap_or_default();
     let timeout = timeout(&mut table);
     let (effect, progress) = match maker {
@@ -100,6 +102,7 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
             path,
             query,
             body,
+            content_type,
             headers,
             effect,
             timeout,
@@ -256,6 +259,23 @@ fn body(entry: Entry<'_>, maker: Maker) -> Body {
             value_template(&location, &value, &names).map_or(Body::Nothing, Body::Made)
         }
     }
+}
+
+/// The media type of a body.
+fn content_type(entry: Entry<'_>) -> Option<String> {
+    let location = entry.location();
+    let kind = entry.text()?;
+    if !is_json(&kind) {
+        location.wrong("must be application/json or end with +json, as in application/merge-patch+json");
+    }
+    Some(kind)
+}
+
+/// Whether a body of JSON may be of this media type.
+pub(super) fn is_json(kind: &str) -> bool {
+    let name = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_plain = kind.bytes().all(|b| (0x20..0x7f).contains(&b)) && !name.contains([' ', ',']);
+    is_plain && (name == "application/json" || name.ends_with("+json") && name.contains('/'))
 }
 
 /// The headers in a table, each a template.

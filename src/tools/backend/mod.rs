@@ -317,7 +317,7 @@ impl Backend {
             builder = builder.header("idempotency-key", key);
         }
         if let Some(body) = request.body {
-            builder = builder.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            builder = builder.header(CONTENT_TYPE, request.content_type).body(body.to_string());
         }
         if let Some(timeout) = request.timeout {
             builder = builder.timeout(timeout);

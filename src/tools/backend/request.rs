@@ -63,6 +63,7 @@ pub struct Request<'a> {
     pub(super) query: Vec<(&'a str, &'a str)>,
     pub(super) headers: Vec<(&'a str, &'a str)>,
     pub(super) body: Option<&'a Value>,
+    pub(super) content_type: &'a str,
     pub(super) idempotency_key: Option<&'a str>,
     pub(super) timeout: Option<Duration>,
     pub(super) failed_statuses: &'a [u16],
@@ -77,6 +78,7 @@ impl<'a> Request<'a> {
             query: Vec::new(),
             headers: Vec::new(),
             body: None,
+            content_type: "application/json",
             idempotency_key: None,
             timeout: None,
             failed_statuses: &[],
@@ -101,6 +103,12 @@ impl<'a> Request<'a> {
     /// Adds a body, sent as JSON.
     pub fn body(mut self, body: &'a Value) -> Self {
         self.body = Some(body);
+        self
+    }
+
+    /// Names the kind of JSON that the body is.
+    pub fn content_type(mut self, content_type: &'a str) -> Self {
+        self.content_type = content_type;
         self
     }
 

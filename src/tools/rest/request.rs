@@ -27,6 +27,8 @@ pub struct RestRequest {
     pub query: Option<Vec<(String, ValueTemplate)>>,
     /// The body.
     pub body: Body,
+    /// The media type of the body, a kind of JSON; `None`: `application/json`.
+    pub content_type: Option<String>,
     /// Headers by name.
     pub headers: Vec<(String, Template)>,
     /// What a second call could do.
@@ -84,8 +86,7 @@ impl RestRequest {
 
     /// The call as it was written: two that send different things are written differently.
     pub fn written(&self) -> Value {
-        let Self { backend, verb, path, query, body, headers, effect, timeout: _, progress: _, failed_statuses: _ } =
-            self;
+        let Self { backend, verb, path, query, body, content_type, headers, effect, .. } = self;
         let query = query.iter().flatten().map(|(name, value)| json!([name, value.written()]));
         let body = match body {
             Body::Nothing => json!("nothing"),
@@ -103,6 +104,9 @@ impl RestRequest {
         // What waits since before there were further backends is still the same call.
         if let Some(backend) = backend {
             written["backend"] = json!(backend);
+        }
+        if let Some(content_type) = content_type {
+            written["content_type"] = json!(content_type);
         }
         written
     }
@@ -122,7 +126,7 @@ impl RestRequest {
                     parameters(name, &value.unwrap_or(Value::Null), &mut query);
                 }
             }
-            None if self.verb.has_body() => {}
+            None if self.verb.has_body() || !matches!(self.body, Body::Nothing) => {}
             None => rest().for_each(|(name, value)| parameters(name, value, &mut query)),
         }
         let body = match &self.body {
@@ -159,6 +163,9 @@ impl Filled {
         }
         if let Some(body) = &self.body {
             request = request.body(body);
+        }
+        if let Some(content_type) = &of.content_type {
+            request = request.content_type(content_type);
         }
         if let Some(key) = key {
             request = request.idempotency_key(key);

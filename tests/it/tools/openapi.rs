@@ -191,6 +191,20 @@ paths:
         - {name: tags, in: query, explode: false, schema: {type: [array, "null"], items: {type: string}}}
         - {name: X-Flag, in: header, schema: {type: boolean}}
   /things/{id}/:
+    patch:
+      operationId: mend
+      parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+      requestBody:
+        content:
+          application/xml: {schema: {type: string}}
+          application/merge-patch+json; charset=utf-8: {schema: {type: object, properties: {name: {type: string}}}}
+    put:
+      operationId: replace
+      parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+      requestBody:
+        content:
+          application/vnd.api+json: {schema: {type: array}}
+          application/json: {schema: {type: object, properties: {name: {type: string}}}}
     delete:
       operationId: drop
       parameters: [{name: id, in: path, required: true, schema: {type: string}}]
@@ -201,21 +215,33 @@ paths:
 
 #[tokio::test]
 async fn rare_forms_are_sent_as_their_document_has_them() {
-    let live = "document = \"rare.yaml\"\noperations = [\"list\", \"drop\"]\n[overlay.drop]\napproval = \"auto\"\n";
-    let setup = Setup {
+    let live = "document = \"rare.yaml\"\noperations = [\"*\"]\noverlay.drop = { approval = \"auto\" }\n\
+                overlay.mend = { approval = \"auto\" }\noverlay.replace = { approval = \"auto\" }\n";
+    let imported = Setup {
         files: vec![("openapi/rare.toml", live), ("openapi/rare.yaml", RARE)],
-        tools: vec!["list", "drop"],
+        tools: vec!["list", "drop", "mend", "replace"],
         profile: "",
         settings: Vec::new(),
         context: json!({}),
     };
-    let calls = [
-        ("c1", "list", json!({"tags": ["a", "b"], "X-Flag": false})),
-        ("c2", "drop", json!({"id": "7", "why": "old"})),
-    ];
-    let ran = setup.calling(&calls, |_| answer(&json!([]))).await;
-    assert_eq!(ran.lines(), ["GET /api/things/?tags=a%2Cb", "DELETE /api/things/7/"]);
-    assert_eq!((ran.requests[0].header("x-flag"), ran.requests[1].json()), (Some("false"), json!({"why": "old"})));
+    let printed = import(RARE, &Import::default()).unwrap().text.replace("approval = \"user\"\n", "");
+    for setup in [imported, Setup::of(&printed)] {
+        let calls = [
+            ("c1", "list", json!({"tags": ["a", "b"], "X-Flag": false})),
+            ("c2", "drop", json!({"id": "7", "why": "old"})),
+            ("c3", "mend", json!({"id": "7", "name": "Ada"})),
+            ("c4", "replace", json!({"id": "7", "name": "Ada"})),
+        ];
+        let ran = setup.calling(&calls, |_| answer(&json!([]))).await;
+        let lines =
+            ["GET /api/things/?tags=a%2Cb", "DELETE /api/things/7/", "PATCH /api/things/7/", "PUT /api/things/7/"];
+        assert_eq!(ran.lines(), lines);
+        let [list, drop, mend, replace] = [0, 1, 2, 3].map(|nth| &ran.requests[nth]);
+        assert_eq!((list.header("x-flag"), drop.json()), (Some("false"), json!({"why": "old"})));
+        assert_eq!((mend.json(), replace.json()), (json!({"name": "Ada"}), json!({"name": "Ada"})));
+        let kinds = [drop, mend, replace].map(|request| request.header("content-type").unwrap());
+        assert_eq!(kinds, ["application/json", "application/merge-patch+json; charset=utf-8", "application/json"]);
+    }
 }
 
 #[tokio::test]

@@ -196,6 +196,7 @@ fn request_of(imported: &Imported, overlay_call: OverlayCall) -> Result<RestRequ
         path: PathTemplate::parse(&imported.path).map_err(|error| format!("its path {error}"))?,
         query: Some(query.collect::<Result<_, String>>()?),
         body,
+        content_type: imported.content_type.clone(),
         headers: headers.collect::<Result<_, String>>()?,
         effect: effect.unwrap_or(match imported.verb {
             Verb::Get => Effect::Read,

@@ -66,7 +66,7 @@ fn print(tools: &[Imported]) -> String {
 }
 
 fn tool(tool: &Imported) -> String {
-    let Imported { name, description, input_schema, verb, path, query, headers, body } = tool;
+    let Imported { name, description, input_schema, verb, path, query, headers, body, content_type } = tool;
     let mut lines = vec![
         "[[tool]]".to_owned(),
         format!("name = {}", quoted(name)),
@@ -93,16 +93,19 @@ fn tool(tool: &Imported) -> String {
     if !headers.is_empty() {
         lines.push(format!("headers = {}", fields(headers)));
     }
+    if let Some(content_type) = content_type {
+        lines.push(format!("content_type = {}", quoted(content_type)));
+    }
     match (verb.has_body(), body) {
-        (false, _) => {}
+        (false, None) => {}
         (true, None) => lines.push("body = false".to_owned()),
-        (true, Some(Value::Object(template))) => {
+        (_, Some(Value::Object(template))) => {
             let template = template
                 .iter()
                 .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
             lines.push(format!("body = {}", fields(&template.collect::<Vec<_>>())));
         }
-        (true, Some(other)) => lines.push(format!("body = {}", quoted(other.as_str().unwrap_or_default()))),
+        (_, Some(other)) => lines.push(format!("body = {}", quoted(other.as_str().unwrap_or_default()))),
     }
     lines.join("\n") + "\n"
 }

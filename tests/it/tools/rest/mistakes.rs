@@ -60,6 +60,7 @@ input_schema = '''
 [tool.request]
 path = "/v1"
 progress = "xml"
+content_type = "text/xml"
 "#;
     let expected = [
         "tools/mine.toml:2: tool[0].name \"find tools\" must be 1 to 64 of A-Z a-z 0-9 _ -",
@@ -86,6 +87,8 @@ progress = "xml"
         "tools/mine.toml:19: tool[1].request.path {id} is not among the properties of input_schema, nor injected",
         "tools/mine.toml:31: tool[2].name \"a__b\" must not have two _ in a row, as the tools of servers have",
         "tools/mine.toml:35: tool[2].input_schema is no JSON: expected value at line 2 column 16",
+        "tools/mine.toml:39: tool[2].request.content_type must be application/json or end with +json, as in \
+         application/merge-patch+json",
         "tools/mine.toml:38: tool[2].request.progress must be one of: none, ndjson, sse",
     ];
     let told = problems(&[("tools/mine.toml", text)]).await;

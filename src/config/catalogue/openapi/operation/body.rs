@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::super::request;
 use super::super::document::Operation;
 use super::super::refs;
 use super::super::schema::Writer;
@@ -13,7 +14,7 @@ const WHOLE: &str = "body";
 /// What stands before a field's name where a parameter has the name already.
 const PREFIX: &str = "body_";
 
-/// The template of the body; nothing where there is none.
+/// The template of the body, and its media type where that is not `application/json`; nothing where there is no body.
 ///
 /// # Errors
 /// Why it cannot be made of arguments.
@@ -22,15 +23,20 @@ pub(super) fn read<'d>(
     operation: &Operation<'d>,
     writer: &mut Writer<'d>,
     arguments: &mut Arguments,
-) -> Result<Option<Value>, String> {
+) -> Result<Option<(Value, Option<String>)>, String> {
     let Some(body) = operation.value.get("requestBody") else { return Ok(None) };
     let body = refs::target(root, body)?;
     let content = body.get("content").and_then(Value::as_object);
     let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(None) };
-    let Some((_, media)) = content.iter().find(|(kind, _)| is_json(kind)) else {
+    let is_usual = |(kind, _): &(&String, &Value)| kind.trim().eq_ignore_ascii_case("application/json");
+    let usual = content.iter().find(is_usual).or_else(|| content.iter().find(|(kind, _)| is_json(kind)));
+    let Some((kind, media)) = usual else {
         let kinds: Vec<&str> = content.keys().map(String::as_str).collect();
         return Err(format!("its body is {}, and only JSON can be sent", kinds.join(" or ")));
     };
+    let kind =
+        Some(kind.trim()).filter(|kind| request::is_json(kind) && !kind.eq_ignore_ascii_case("application/json"));
+    let kind = kind.map(str::to_owned);
     let is_required = body.get("required") == Some(&Value::Bool(true));
     let schema = match media.get("schema") {
         Some(schema) => merged(writer.write(schema)?),
@@ -45,12 +51,12 @@ pub(super) fn read<'d>(
                 let argument = arguments.add(&wanted, schema.clone(), needed);
                 template.insert(name.clone(), json!(format!("{{{{ {} }}}}", placeholder(&argument))));
             }
-            Ok(Some(Value::Object(template)))
+            Ok(Some((Value::Object(template), kind)))
         }
         None => {
             let schema = described(schema, body.get("description"));
             let argument = arguments.add(WHOLE, schema, is_required);
-            Ok(Some(json!(format!("{{{{ {} }}}}", placeholder(&argument)))))
+            Ok(Some((json!(format!("{{{{ {} }}}}", placeholder(&argument))), kind)))
         }
     }
 }
@@ -63,8 +69,7 @@ pub(super) fn is_required(root: &Value, operation: &Operation<'_>) -> bool {
 
 /// Whether a media type is JSON, or lets JSON be sent.
 pub(super) fn is_json(kind: &str) -> bool {
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    matches!(kind.as_str(), "application/json" | "*/*" | "application/*") || kind.ends_with("+json")
+    request::is_json(kind) || matches!(kind.split(';').next().unwrap_or_default().trim(), "*/*" | "application/*")
 }
 
 /// The fields of an object whose fields are all known, and the names of those that must be there.

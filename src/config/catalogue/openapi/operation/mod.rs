@@ -41,6 +41,8 @@ pub struct Imported {
     pub headers: Vec<(String, String)>,
     /// The body, a template; `None` sends none.
     pub body: Option<Value>,
+    /// The body's media type, where it is not `application/json`.
+    pub content_type: Option<String>,
 }
 
 /// The arguments so far.
@@ -95,6 +97,7 @@ pub fn import(
         true => body::read(document.root(), operation, &mut writer, &mut arguments)?,
         false => None,
     };
+    let (body, content_type) = body.map_or((None, None), |(template, kind)| (Some(template), kind));
     let path = format!("{base_path}{}", parameters.path);
     PathTemplate::parse(&path).map_err(|error| format!("its path {error}"))?;
     // Expressions are those of another language, and some cannot be run here.
@@ -116,6 +119,7 @@ pub fn import(
         query: parameters.query,
         headers: parameters.headers,
         body,
+        content_type,
     })
 }
 
