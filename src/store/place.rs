@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::record_error::RecordError;
-use crate::chat::place::{Entity, Place};
+use crate::chat::place::{Entity, Place, PlaceUpdate, Update};
 use crate::chat::screen::ScreenState;
 
 #[derive(Serialize, Deserialize)]
@@ -48,6 +48,60 @@ pub(super) fn decode_place(text: &str) -> Result<Place, RecordError> {
     Ok(Place { context_type: context_type.into_owned(), entity, focus })
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum UpdateRow<T> {
+    Keep,
+    Clear,
+    Set(T),
+}
+
+#[derive(Serialize, Deserialize)]
+struct PlaceUpdateRow<'a> {
+    #[serde(borrow)]
+    entity: UpdateRow<Cow<'a, str>>,
+    #[serde(borrow)]
+    focus: UpdateRow<&'a RawValue>,
+}
+
+/// The text of what a request changes of a place.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub(super) fn encode_update(update: &PlaceUpdate) -> Result<String, RecordError> {
+    let entity = match &update.entity {
+        Update::Keep => UpdateRow::Keep,
+        Update::Clear => UpdateRow::Clear,
+        Update::Set(id) => UpdateRow::Set(id.into()),
+    };
+    let focus = match &update.focus {
+        Update::Keep => UpdateRow::Keep,
+        Update::Clear => UpdateRow::Clear,
+        Update::Set(focus) => UpdateRow::Set(focus.raw()),
+    };
+    serde_json::to_string(&PlaceUpdateRow { entity, focus }).map_err(RecordError::json("place"))
+}
+
+/// The same in `text`.
+///
+/// # Errors
+/// When it is not what [`encode_update`] wrote.
+pub(super) fn decode_update(text: &str) -> Result<PlaceUpdate, RecordError> {
+    let row: PlaceUpdateRow<'_> = serde_json::from_str(text).map_err(RecordError::json("place"))?;
+    Ok(PlaceUpdate {
+        entity: match row.entity {
+            UpdateRow::Keep => Update::Keep,
+            UpdateRow::Clear => Update::Clear,
+            UpdateRow::Set(id) => Update::Set(id.into_owned()),
+        },
+        focus: match row.focus {
+            UpdateRow::Keep => Update::Keep,
+            UpdateRow::Clear => Update::Clear,
+            UpdateRow::Set(raw) => Update::Set(ScreenState::parse(raw.get()).ok_or(RecordError::Context)?),
+        },
+    })
+}
+
 /// The text of what a run leaves of the state.
 ///
 /// # Errors
@@ -84,5 +138,15 @@ mod tests {
             assert_eq!(decode_place(&encode_place(&place).unwrap()).unwrap(), place);
         }
         assert!(decode_place("{}").is_err());
+        let focus = || ScreenState::parse(r#"{"type":"task"}"#).unwrap();
+        let updates = [
+            PlaceUpdate::NONE,
+            PlaceUpdate { entity: Update::Clear, focus: Update::Set(focus()) },
+            PlaceUpdate { entity: Update::Set("p\"1\0".to_owned()), focus: Update::Clear },
+        ];
+        for update in updates {
+            assert_eq!(decode_update(&encode_update(&update).unwrap()).unwrap(), update);
+        }
+        assert!(decode_update("{}").is_err());
     }
 }

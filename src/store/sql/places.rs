@@ -12,7 +12,7 @@ use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::clarification::Clarification;
 use crate::chat::ids::ConversationId;
-use crate::chat::place::Place;
+use crate::chat::place::{Place, PlaceUpdate};
 use crate::chat::state::Recap;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, attempt};
@@ -195,6 +195,25 @@ pub(super) struct FoundState {
     pub(super) recap: Option<Recap>,
     /// What was said and asked before an answer.
     pub(super) clarification: Option<Clarification>,
+}
+
+/// Where a run begins.
+pub(super) struct Arrival {
+    pub(super) place: Option<Place>,
+    /// Whether its request has moved the conversation there, and whether its user looks at something else then.
+    pub(super) is_moved: bool,
+    pub(super) is_refocused: bool,
+}
+
+impl Arrival {
+    /// What `update`, of a request for `context_type`, makes of the place `was_at`.
+    pub(super) fn new(was_at: Option<Place>, update: &PlaceUpdate, context_type: &str) -> Self {
+        let place = update.apply(was_at.as_ref(), context_type);
+        let is_moved = place != was_at;
+        let focus = |place: &Option<Place>| place.as_ref().and_then(|place| place.focus.clone());
+        let is_refocused = is_moved && focus(&place) != focus(&was_at);
+        Self { place, is_moved, is_refocused }
+    }
 }
 
 /// The state of a conversation.

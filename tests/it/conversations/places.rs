@@ -1,7 +1,10 @@
 //! Where conversations are: opened before their first run, moved by requests and by tools.
 
+use std::sync::Arc;
+
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{ask, ask_as, get, refusal};
 use crate::support::app::TestApp;
@@ -149,6 +152,51 @@ async fn a_request_moves_its_conversation_and_what_it_does_not_say_stays_as_far_
         let now = get(&s.app, "/c").await;
         assert_eq!(is_project, now["context_type"] == "project", "the profile is that of the place: {reason}");
     }
+}
+
+#[tokio::test]
+async fn one_that_waits_goes_to_its_place_when_its_turn_comes() {
+    let mut setup = Setup::of(TOOLS);
+    setup.files.extend([
+        ("profiles/project.toml", PROJECT),
+        ("profiles/vault.toml", VAULT),
+        ("prompts/project.md", PROMPT),
+    ]);
+    let gate = Arc::new(Notify::new());
+    let first_ends = gate.clone();
+    let backend = move |request: &crate::support::upstream::Request| match request.path.as_str() {
+        "/api/around/a" => Some(Answer::ok("application/json", "").gated(&gate, r#"{"text": "grass"}"#)),
+        _ => answer(&json!({"state": "growing", "text": "grass"})),
+    };
+    let look = |call: &str| turn().call(call, "look_around", &json!({})).done();
+    let turns = [look("c1"), says("A."), look("c2"), says("B."), look("c3"), says("C."), look("c4"), says("D.")];
+    let (s, backend) = setup.start(turns, backend).await;
+    let go = |entity: Option<&str>| {
+        let mut body = json!({"message": "Go", "conversation_id": "c", "on_busy": "enqueue"});
+        if let Some(entity) = entity {
+            body["context_type"] = json!("project");
+            body["entity_id"] = json!(entity);
+        }
+        body
+    };
+    let mut answers = Vec::new();
+    for entity in [Some("a"), Some("b"), Some("c"), None] {
+        let response = s.app.post(&go(entity)).await;
+        assert_eq!(response.status(), 200);
+        answers.push(response);
+    }
+    assert_eq!(get(&s.app, "/c").await["place"]["entity_id"], "a", "where the run is");
+    first_ends.notify_one();
+    let mut moved = Vec::new();
+    for response in answers {
+        let frames = frames::parse(&response.text().await.unwrap());
+        moved.push(moves(&frames).iter().map(|place| place["entity_id"].clone()).collect::<Vec<_>>());
+    }
+    assert_eq!(json!(moved), json!([["a"], ["b"], ["c"], []]));
+    let looked: Vec<String> =
+        backend.requests().into_iter().map(|request| request.path).filter(|path| path.contains("around")).collect();
+    assert_eq!(looked, ["/api/around/a", "/api/around/b", "/api/around/c", "/api/around/c"]);
+    assert_eq!(get(&s.app, "/c").await["place"]["entity_id"], "c");
 }
 
 #[tokio::test]

@@ -208,7 +208,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     database.execute(next_version).await;
     assert_eq!(
         refusal(&database.url).await,
-        "the store's schema has version 22 and this program knows versions up to 20: use a newer program"
+        "the store's schema has version 23 and this program knows versions up to 21: use a newer program"
     );
 }
 

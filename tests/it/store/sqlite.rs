@@ -305,7 +305,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     let error = open_url(&database.url()).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the store's schema has version 21 and this program knows versions up to 19: use a newer program"
+        "the store's schema has version 23 and this program knows versions up to 21: use a newer program"
     );
 }
 

@@ -15,7 +15,7 @@ use super::details::{insert_client_history, keep_context};
 use super::earlier::ResolvedQuestion;
 use super::files::note_uses;
 use super::history::earlier;
-use super::places::{FoundState, find_state, keep_place};
+use super::places::{Arrival, FoundState, find_state, keep_place};
 use super::question::resolve;
 use super::request::{Made, find_request, free_key};
 use super::{ConversationRow, Seat, SqlStore, seen_before, used_before};
@@ -24,7 +24,6 @@ use crate::agent::ports::summaries::Past;
 use crate::chat::ids::{FileId, RunId};
 use crate::chat::input::{Ask, ClientMessage, Parent};
 use crate::chat::message::UserMessage;
-use crate::chat::place::Place;
 use crate::chat::preview::Decided;
 use crate::chat::run::RunState;
 use crate::chat::trail::{TrailEntry, TrailEvent};
@@ -33,7 +32,7 @@ use crate::store::client_history::ClientHistory;
 use crate::store::database::Connection;
 use crate::store::fault::{Fault, SqlxError};
 use crate::store::history::presentable;
-use crate::store::place::{decode_place, encode_place};
+use crate::store::place::{decode_place, encode_place, encode_update};
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, storable};
 use crate::store::statement::{Batch, query};
@@ -134,9 +133,9 @@ impl SqlStore {
             "runs",
             "INSERT INTO runs (id, tenant, user_id, conversation, run_seq, started_at, state, context_type, background,
                  request_id, replica, lease_until, parent_run_seq, parent_seq, continues, request_key, request_digest,
-                 seen_before, chain_seq, gathers, asked_as, direct)
+                 seen_before, chain_seq, gathers, asked_as, direct, arrives)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, @now + $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                 $22)",
+                 $22, $23)",
         );
         let insert = insert.bind((run.id.to_string(), &seat.conversation.scope, &seat.conversation.id));
         let insert = insert.bind((run_seq, now, state.name(), storable(run.context_type)));
@@ -147,11 +146,15 @@ impl SqlStore {
         let insert = insert.bind((run.key.map(|key| key.digest), seen_before, chain));
         // A plan waits for each of its calls by itself.
         let gathers = run.gathers && decided.as_ref().is_some_and(|decided| decided.plan().is_none());
-        insert.bind((i64::from(gathers), run.asked_as.map(storable), i64::from(run.direct)));
-        let place = run.place.apply(was_at.as_ref(), run.context_type);
-        let is_moved = place != was_at;
-        let focus = |place: &Option<Place>| place.as_ref().and_then(|place| place.focus.clone());
-        let is_refocused = is_moved && focus(&place) != focus(&was_at);
+        let insert = insert.bind((i64::from(gathers), run.asked_as.map(storable), i64::from(run.direct)));
+        let is_elsewhere = was_at.as_ref().is_some_and(|was_at| was_at.context_type != run.context_type);
+        // One that waits goes there when its turn comes: until then the conversation is where the others are.
+        let later = (state == RunState::Queued).then(|| (!run.place.is_empty() || is_elsewhere).then_some(run.place));
+        insert.bind(later.flatten().map(encode_update).transpose()?);
+        let Arrival { place, is_moved, is_refocused } = match later {
+            Some(_) => Arrival { place: was_at, is_moved: false, is_refocused: false },
+            None => Arrival::new(was_at, run.place, run.context_type),
+        };
         // One that was opened before has its first run now.
         if let Some(place) = place.as_ref().filter(|_| is_moved || is_opening) {
             keep_place(&mut batch, &seat.conversation.scope, &seat.conversation.id, encode_place(place)?, now);

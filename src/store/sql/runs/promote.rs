@@ -5,16 +5,17 @@ use super::begin::is_taken;
 use super::decided::call_of;
 use super::details::context_of;
 use super::history::{earlier, question};
-use super::places::{FoundState, find_state};
+use super::places::{Arrival, FoundState, find_state, keep_place};
 use super::{Branch, Seat, SqlStore, seen_before, used_before};
 use crate::agent::ports::store::RunStart;
 use crate::agent::ports::summaries::HistoryBound;
 use crate::chat::ids::RunId;
 use crate::chat::message::Message;
 use crate::store::fault::{Fault, SqlxError};
+use crate::store::place::{decode_update, encode_place};
 use crate::store::record_error::RecordError;
 use crate::store::scope::Reach;
-use crate::store::statement::query;
+use crate::store::statement::{Batch, query};
 
 /// Whether a run is before the run `r` in its conversation: it runs, or it was queued earlier.
 macro_rules! has_to_wait {
@@ -26,8 +27,8 @@ macro_rules! has_to_wait {
     };
 }
 
-/// A run's row: its seat, its parent and its chain.
-type Row = (String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
+/// A run's row: its seat, its parent and its chain, and where it goes.
+type Row = (String, String, String, i64, Option<i64>, Option<i64>, Option<i64>, String, Option<String>);
 
 impl SqlStore {
     pub(super) async fn try_promote(&self, run: RunId, history: HistoryBound) -> Result<Option<RunStart>, Fault> {
@@ -70,8 +71,9 @@ impl SqlStore {
             Some("queued") => return Ok(None),
             Some(_) | None => return Err(Fault::RunEnded),
         }
-        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq, chain): Row = query(
-            "SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq, chain_seq FROM runs WHERE id = $1",
+        let (tenant, user, conversation, run_seq, parent_run_seq, parent_seq, chain, context_type, arrives): Row = query(
+            "SELECT tenant, user_id, conversation, run_seq, parent_run_seq, parent_seq, chain_seq, context_type, arrives
+             FROM runs WHERE id = $1",
         )
         .bind(run.to_string())
         .fetch_one(&mut transaction)
@@ -95,8 +97,16 @@ impl SqlStore {
         let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
         let FoundState { place, recap, clarification } =
             find_state(&mut transaction, &conversation.scope, &conversation.id).await?;
-        transaction.commit().await?;
-        let (is_moved, is_refocused) = (false, false);
+        let Arrival { place, is_moved, is_refocused } = match arrives.as_deref().map(decode_update).transpose()? {
+            Some(update) => Arrival::new(place, &update, &context_type),
+            None => Arrival { place, is_moved: false, is_refocused: false },
+        };
+        let mut batch = Batch::default();
+        if let Some(place) = place.as_ref().filter(|_| is_moved) {
+            let now = self.clock.now_ms();
+            keep_place(&mut batch, &conversation.scope, &conversation.id, encode_place(place)?, now);
+        }
+        batch.commit(transaction).await?;
         Ok(Some(RunStart {
             past,
             message,
