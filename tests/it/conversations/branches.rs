@@ -1,6 +1,6 @@
 //! What a conversation with several branches shows: the newest one.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{get, said};
 use crate::runs::{background, body, header, post, run_in, scripted};
@@ -38,21 +38,30 @@ async fn an_edited_message_takes_the_place_of_the_first_and_what_followed() {
 
 #[tokio::test]
 async fn a_branch_from_the_middle_of_a_run_shows_what_came_before_it() {
-    let s = Scripted::playing([
-        turn().text("Let me see.").call("t1", "discover_trigger_types", &json!({})).done(),
-        says("Four."),
-        says("Stopped."),
-    ])
-    .await;
-    s.app.chat(&body("How many?")).await;
-    let shown = get(&s.app, "/c").await;
-    let run = shown["messages"][0]["id"].as_str().unwrap().split('.').next().unwrap().to_owned();
-    let mut instead = body("Wait");
-    instead["parent_message_id"] = json!(format!("{run}.2"));
-    s.app.chat(&instead).await;
-    let whole = ["user: How many?", "assistant: Let me see.", "user: Wait", "assistant: Stopped."];
-    assert_eq!(said(&s.app, "c").await, whole);
-    assert_eq!(get(&s.app, "/c").await["messages"][1]["tool_calls"][0]["state"], "done");
+    // The message with the call, and the one with its result.
+    for named in [1, 2] {
+        let s = Scripted::playing([
+            turn().text("Let me see.").call("t1", "discover_trigger_types", &json!({})).done(),
+            says("Four."),
+            says("Stopped."),
+        ])
+        .await;
+        s.app.chat(&body("How many?")).await;
+        let shown = get(&s.app, "/c").await;
+        let run = shown["messages"][0]["id"].as_str().unwrap().split('.').next().unwrap().to_owned();
+        let mut instead = body("Wait");
+        instead["parent_message_id"] = json!(format!("{run}.{named}"));
+        s.app.chat(&instead).await;
+        let whole = ["user: How many?", "assistant: Let me see.", "user: Wait", "assistant: Stopped."];
+        assert_eq!(said(&s.app, "c").await, whole);
+        assert_eq!(get(&s.app, "/c").await["messages"][1]["tool_calls"][0]["state"], "done");
+        let roles: Vec<Value> = s.last_asked().iter().map(|message| message["role"].clone()).collect();
+        assert_eq!(
+            roles,
+            ["system", "user", "assistant", "tool", "assistant", "user"],
+            "{named}: a call and its result"
+        );
+    }
 }
 
 #[tokio::test]

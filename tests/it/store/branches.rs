@@ -81,7 +81,7 @@ pub async fn history_is_the_way_to_the_root(database: &impl Database) {
     let first = room.exchange(&*store, "a", &[calls.clone(), results.clone(), answer("b")]).await;
     let rows: [(u32, &[Message], &str); 4] = [
         (0, &[user("a")], "the question alone"),
-        (1, &[user("a")], "calls without their results are left out"),
+        (1, &[user("a"), calls.clone(), results.clone()], "calls and their results go together"),
         (2, &[user("a"), calls.clone(), results.clone()], "a turn whole"),
         (3, &[user("a"), calls.clone(), results.clone(), answer("b")], "all of it"),
     ];

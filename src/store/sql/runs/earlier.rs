@@ -75,6 +75,23 @@ pub(super) async fn newest_seq(
     .await
 }
 
+/// The number of the message that has the results of the calls of message `seq`, where there is one; else that.
+pub(super) async fn with_results(
+    connection: &mut dyn Connection,
+    conversation: &ConversationRow,
+    run_seq: i64,
+    seq: i64,
+) -> Result<i64, sqlx::Error> {
+    let results: Option<i64> = query(
+        "SELECT seq FROM messages WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4
+             AND seq = $5 AND kind = 'tool_results'",
+    )
+    .bind((&conversation.scope, &conversation.id, run_seq, seq + 1))
+    .fetch_optional_value(connection)
+    .await?;
+    Ok(results.unwrap_or(seq))
+}
+
 /// The columns of an [`Earlier`].
 macro_rules! earlier_columns {
     () => {

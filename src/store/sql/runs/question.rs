@@ -4,7 +4,7 @@ use super::NotBegun;
 use super::answered::{answered_of, take_results};
 use super::decided::{call_of, take};
 use super::details::context_of;
-use super::earlier::{Earlier, ResolvedQuestion, find, newest, newest_seq, run_of};
+use super::earlier::{Earlier, ResolvedQuestion, find, newest, newest_seq, run_of, with_results};
 use super::history::question;
 use super::joined::last_joined;
 use super::{Branch, ConversationRow};
@@ -34,9 +34,11 @@ pub(super) async fn resolve(
                 Some(Parent::Root) => None,
                 Some(Parent::Message(message)) => {
                     let (run, newest_seq) = run_of(connection, conversation, message).await?;
+                    // A call that was made and its result go together.
+                    let seq = with_results(connection, conversation, run.run_seq, i64::from(message.seq)).await?;
                     // Without a number it is known to be all of the run; one that lives may add more.
-                    let is_whole = i64::from(message.seq) == newest_seq && !run.state.is_live();
-                    let seq = (!is_whole).then_some(i64::from(message.seq));
+                    let is_whole = seq == newest_seq && !run.state.is_live();
+                    let seq = (!is_whole).then_some(seq);
                     Some(Branch { run_seq: run.run_seq, seq })
                 }
                 Some(Parent::Run(run)) => {
@@ -84,7 +86,8 @@ async fn again(
     run: Earlier,
 ) -> Result<ResolvedQuestion, NotBegun> {
     let id = RunId::parse(&run.id).map_err(RecordError::from)?;
-    let has_called = match call_of(connection, conversation, id).await? {
+    let call = call_of(connection, conversation, id).await?;
+    let has_called = match &call {
         None => false,
         Some(DecidedCall::Approved(_)) => true,
         Some(decided @ DecidedCall::TurnedDown(_)) => {
@@ -107,6 +110,11 @@ async fn again(
         return Err(RecordError::Kind.into());
     };
     let (parent, continues) = (run.parent, run.continues);
+    // It was given back, and its call waits again. What stands behind a call that was made goes on from within its run.
+    let is_decision = message.author == Author::Decision && parent.is_none_or(|parent| parent.seq.is_none());
+    if is_decision && call.is_none() {
+        return Err(NotBegun::Refused(BeginError::NothingToRepeat));
+    }
     // The client's results come with its message.
     let answered = answered_of(connection, conversation, run.run_seq).await?;
     Ok(ResolvedQuestion { parent, message, continues, chain: None, answered, decided: None, context: None })
