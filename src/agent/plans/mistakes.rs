@@ -28,6 +28,21 @@ impl Mistakes {
         }
     }
 
+    /// What `checked` is, where there are none; else these and those of it.
+    ///
+    /// # Errors
+    /// Where there are some.
+    pub fn and<T>(mut self, checked: Result<T, Self>) -> Result<T, Self> {
+        let good = checked.map_err(|Self { named, more }| {
+            named.into_iter().for_each(|mistake| self.note(mistake));
+            self.more += more;
+        });
+        match good {
+            Ok(good) => self.or(good),
+            Err(()) => Err(self),
+        }
+    }
+
     /// `good`, where there are none.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub struct Wish {
     /// What it is for; empty where the model does not say.
     pub objective: String,
     /// What happens when it is made.
-    pub mode: PlanMode,
+    pub mode: Result<PlanMode, Mistakes>,
     /// What it is to bring about.
     pub requested_outputs: Vec<String>,
     /// What it is about above all.
@@ -31,12 +31,15 @@ pub struct Wish {
 impl Wish {
     /// The wish in the arguments of a call.
     pub fn read(input: &Map<String, Value>) -> Self {
-        let named = field(input, &["execution_mode", "executionMode", "mode"]).and_then(Value::as_str);
+        let named = field(input, &["execution_mode", "executionMode", "mode"]).filter(|named| !named.is_null());
         let is_draft = field(input, &["auto_execute", "autoExecute"]) == Some(&Value::Bool(false));
-        let mode = match named.and_then(|name| PlanMode::of_name(name.trim())) {
-            Some(mode) => mode,
-            None if is_draft => PlanMode::Draft,
-            None => PlanMode::Execute,
+        let known = named.and_then(Value::as_str).and_then(|name| PlanMode::of_name(name.trim()));
+        let mode = match (known, named) {
+            (Some(mode), _) => Ok(mode),
+            // Nobody can say whether it was to be carried out.
+            (None, Some(named)) => Err(unknown_mode(named)),
+            (None, None) if is_draft => Ok(PlanMode::Draft),
+            (None, None) => Ok(PlanMode::Execute),
         };
         let plan = field(input, &["plan_id", "planId"]).and_then(Value::as_str).map(str::trim);
         let plan = plan.filter(|id| !id.is_empty()).map(|id| PlanId::parse(id).map_err(|_| id.to_owned()));
@@ -51,6 +54,13 @@ impl Wish {
     }
 }
 
+fn unknown_mode(named: &Value) -> Mistakes {
+    let known: Vec<_> = PlanMode::ALL.iter().map(|mode| mode.name()).collect();
+    let known = known.join(", ");
+    let named: String = named.to_string().chars().take(100).collect();
+    Mistakes::one(format_args!("execution_mode is {named}, and has to be one of: {known}"))
+}
+
 /// The steps in a plan that a model has written: a list, or an object that has one.
 pub fn steps_in(plan: Option<&Value>) -> Option<Vec<Value>> {
     match plan? {
@@ -63,11 +73,8 @@ pub fn steps_in(plan: Option<&Value>) -> Option<Vec<Value>> {
     }
 }
 
-/// The steps that `values` are.
-///
-/// # Errors
-/// Everything that cannot be read.
-pub fn steps(values: &[Value]) -> Result<Vec<Step>, Mistakes> {
+/// The steps that `values` are, as far as they can be read, and what cannot.
+pub fn steps(values: &[Value]) -> (Vec<Step>, Mistakes) {
     let (mut mistakes, mut steps) = (Mistakes::default(), Vec::with_capacity(values.len()));
     for (place, value) in (1..).zip(values) {
         match value.as_object() {
@@ -75,7 +82,7 @@ pub fn steps(values: &[Value]) -> Result<Vec<Step>, Mistakes> {
             None => mistakes.note(format_args!("the step in place {place} is not an object")),
         }
     }
-    mistakes.or(steps)
+    (steps, mistakes)
 }
 
 fn step(place: u32, fields: &Map<String, Value>, mistakes: &mut Mistakes) -> Step {
@@ -214,7 +221,7 @@ mod tests {
         let wish = read(&json!({
             "objective": " all ", "executionMode": "agent_review", "requested_outputs": "a list", "plan": {"steps": []},
         }));
-        assert_eq!((wish.objective.as_str(), wish.mode), ("all", PlanMode::Review));
+        assert_eq!((wish.objective.as_str(), wish.mode), ("all", Ok(PlanMode::Review)));
         assert_eq!(wish.requested_outputs, ["a list"]);
         assert_eq!(wish.steps, Some(Vec::new()), "an empty list is one");
         let modes = [
@@ -222,10 +229,14 @@ mod tests {
             (json!({"auto_execute": false}), PlanMode::Draft),
             (json!({"auto_execute": true}), PlanMode::Execute),
             (json!({"execution_mode": "draft_only", "auto_execute": true}), PlanMode::Draft),
-            (json!({"execution_mode": 7}), PlanMode::Execute),
+            (json!({"execution_mode": null}), PlanMode::Execute),
         ];
         for (input, mode) in modes {
-            assert_eq!(read(&input).mode, mode, "{input}");
+            assert_eq!(read(&input).mode, Ok(mode), "{input}");
+        }
+        for unknown in [json!(7), json!("draft"), json!("")] {
+            let mistakes = read(&json!({"execution_mode": unknown, "auto_execute": false})).mode.unwrap_err();
+            assert!(mistakes.to_string().ends_with("auto_execute, draft_only, agent_review"), "{mistakes}");
         }
         assert_eq!(read(&json!({"plan_id": "x"})).plan, Some(Err("x".to_owned())));
         assert_eq!(read(&json!({"plan_id": ""})).plan, None);
@@ -237,7 +248,8 @@ mod tests {
             {"type": "ACTION", "tool": "a", "dependsOn": "1", "executorRequired": true},
             {"step_number": "5", "tools": ["a", {"name": "b"}], "needs": [2.0, 1, "1", null], "args": "{\"x\": 1}"},
         ]);
-        let read = steps(rows.as_array().unwrap()).unwrap();
+        let (read, mistakes) = steps(rows.as_array().unwrap());
+        assert_eq!(mistakes, Mistakes::default());
         let first = &read[0];
         assert_eq!((first.number, first.kind, first.by_agent), (1, StepKind::Action, true));
         assert_eq!((first.description.as_str(), first.tools.as_slice()), ("Step 1", ["a".to_owned()].as_slice()));
@@ -245,7 +257,7 @@ mod tests {
         assert_eq!((second.number, second.needs.as_slice()), (5, [1, 2].as_slice()));
         assert_eq!(second.tools, ["a", "b"]);
         assert_eq!(second.metadata[TOOL_ARGUMENTS], json!({"x": 1}));
-        let wrong = steps(json!(["x", {"number": 0}, {"number": -1}]).as_array().unwrap()).unwrap_err().to_string();
+        let wrong = steps(json!(["x", {"number": 0}, {"number": -1}]).as_array().unwrap()).1.to_string();
         assert!(wrong.contains("place 1") && wrong.contains("place 2") && wrong.contains("place 3"), "{wrong}");
         let deep = (0..60).fold(json!(1), |inner, _| json!([inner]));
         let rows = [
@@ -257,7 +269,7 @@ mod tests {
             (json!({"arguments": {"x": deep}}), "too many lists"),
         ];
         for (step, named) in rows {
-            let wrong = steps(&[step]).unwrap_err().to_string();
+            let wrong = steps(&[step]).1.to_string();
             assert!(wrong.contains(named), "{named}: {wrong}");
         }
     }

@@ -15,6 +15,9 @@ use crate::chat::plan::{Plan, Review, Step, StepStatus, Verdict};
 /// 160 characters of a step's result stand in what the model reads of its plan.
 const RESULT_CHARS: usize = 160;
 
+/// The status of a plan that waits to be carried out.
+const PENDING_REVIEW: &str = "pending_review";
+
 /// 4,000 characters of an objective are kept.
 pub const OBJECTIVE_CHARS: usize = 4_000;
 
@@ -143,7 +146,7 @@ pub fn review(answer: &Value) -> Option<Review> {
 
 /// What the model that has asked for a plan reads of one that waits.
 pub fn waits(plan: &Plan) -> Value {
-    let status = if plan.review.is_some() { "changes_requested" } else { "pending_review" };
+    let status = if plan.review.is_some() { "changes_requested" } else { PENDING_REVIEW };
     let mut told = json!({
         "status": status,
         "plan_id": plan.id.to_string(),
@@ -230,7 +233,10 @@ fn details(plan: &Plan) -> Value {
     });
     json!({
         "plan_id": plan.id.to_string(),
-        "status": plan.status.name(),
+        "status": match plan.status.waits() {
+            true => PENDING_REVIEW,
+            false => plan.status.name(),
+        },
         "step_count": plan.steps.len(),
         "completed_steps": plan.count(StepStatus::Completed),
         "failed_steps": plan.count(StepStatus::Failed),

@@ -7,6 +7,7 @@ use crate::agent::recap::Mentions;
 use crate::chat::approval::Approval;
 use crate::chat::artifact::CallArtifact;
 use crate::chat::cost::{Cost, Sum};
+use crate::chat::event::AgentEvent;
 use crate::chat::payload::Payload;
 use crate::chat::place::Place;
 use crate::chat::stream::{Spent, Usage};
@@ -32,6 +33,8 @@ pub(super) struct Left {
     pub(super) approvals: Vec<Approval>,
     /// The plan that waits with them.
     pub(super) paused: Option<Paused>,
+    /// The ends of their calls that were told and broken off.
+    pub(super) broken_off: Vec<AgentEvent>,
     /// What their results told of.
     pub(super) mentions: Vec<Mentions>,
     /// Where the conversation was moved, by the last that did.

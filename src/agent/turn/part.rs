@@ -77,8 +77,21 @@ impl Turns<'_> {
     /// Takes over what helpers have left.
     pub(super) async fn absorb(&self, transcript: &mut Transcript) {
         let left = std::mem::take(&mut *transcript.aside.lock());
-        let Left { usage, cost, spent, uncounted, payloads, artifacts, writes, approvals, paused, mentions, moved } =
-            left;
+        let Left {
+            usage,
+            cost,
+            spent,
+            uncounted,
+            payloads,
+            artifacts,
+            writes,
+            approvals,
+            paused,
+            // The run ends, and with it what is told.
+            broken_off: _,
+            mentions,
+            moved,
+        } = left;
         transcript.ledger.add(usage, cost, spent);
         transcript.payloads.extend(payloads);
         transcript.artifacts.extend(artifacts);

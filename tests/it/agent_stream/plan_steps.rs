@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
+use super::plans::{PLAN, go, of_kind, result};
 use super::{Set, frame, project, text, types};
 use crate::support::model::{Script, calls, says};
-use crate::support::upstream::{Answer, Upstream};
+use crate::support::upstream::{Answer, End, Request, Upstream};
 
 /// A turn in which the model plans these steps, in the project p1: the frames, and the plan as it was kept.
 async fn carried_out(set: &Set) -> (Vec<Value>, Value) {
@@ -119,4 +121,52 @@ async fn no_more_steps_run_at_once_than_the_settings_allow() {
         "the next one waits for a place"
     );
     assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_mode_that_is_none_carries_nothing_out() {
+    let steps = json!([{"tools": ["create_onto_task"], "arguments": {"title": "Water"}}]);
+    for mode in [json!("draft"), json!(7), json!(["draft_only"])] {
+        let make = json!({"objective": "x", "execution_mode": mode, "plan": {"steps": steps}});
+        let set = Set::playing([calls("c1", PLAN, &make), says("No.")]).await;
+        let frames = set.turn(&go()).await;
+        let read = result(&frames);
+        assert_eq!((&read["success"], &read["errorType"]), (&json!(false), &json!("validation_error")), "{mode}");
+        assert!(read["error"].as_str().unwrap().contains("draft_only"), "{read}");
+        assert!(!set.lines().iter().any(|line| line.starts_with("POST")), "{mode}: {:?}", set.lines());
+    }
+}
+
+#[tokio::test]
+async fn calls_of_steps_that_are_broken_off_have_their_results() {
+    let begun = Arc::new(Notify::new());
+    let backend = Upstream::choosing(move |request: &Request| match request.path.split('?').next().unwrap() {
+        // It fails once the other two are under way.
+        "/api/onto/tasks/none" => Some(Answer::status(404, "application/json", "").gated(&begun, "{}")),
+        "/api/onto/tasks/create" => Some(Answer::ok("application/json", "{").ending(End::Hang)),
+        "/api/onto/tasks/t1" => {
+            begun.notify_one();
+            Some(Answer::ok("application/json", "{").ending(End::Hang))
+        }
+        _ => project(request),
+    });
+    let steps = json!([
+        {"stepNumber": 1, "type": "research", "tools": ["get_onto_task_details"], "arguments": {"task_id": "none"}},
+        {"stepNumber": 2, "type": "action", "tools": ["create_onto_task"], "arguments": {"title": "Water"}},
+        {"stepNumber": 3, "tools": ["get_onto_task_details"], "arguments": {"task_id": "t1"}},
+    ]);
+    let model = Upstream::script(plans(&steps).map(Script::answer)).await;
+    let set = Set::over(model, backend.await, &[]).await;
+    let frames = set.turn(&go()).await;
+    let ids = |kind: &str, id: fn(&Value) -> &Value| {
+        let mut ids: Vec<String> = of_kind(&frames, kind).into_iter().map(|frame| id(frame).to_string()).collect();
+        ids.sort();
+        ids
+    };
+    let (called, answered) = (
+        ids("tool_call", |frame| &frame["tool_call"]["id"]),
+        ids("tool_result", |frame| &frame["result"]["toolCallId"]),
+    );
+    assert_eq!((called.len(), called), (4, answered), "{frames:#?}");
+    assert_eq!(text(&frames), "So.", "the turn goes on");
 }

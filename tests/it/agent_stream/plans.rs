@@ -15,7 +15,7 @@ use crate::support::wait::eventually;
 pub(super) const PLAN: &str = "agent_create_plan";
 
 /// A turn in the project p1.
-fn go() -> Value {
+pub(super) fn go() -> Value {
     json!({"message": "Go", "context_type": "project", "entity_id": "p1"})
 }
 
@@ -24,12 +24,12 @@ fn plans(steps: &Value) -> Script {
     calls("c1", PLAN, &json!({"objective": "All of it", "plan": {"steps": steps}}))
 }
 
-fn of_kind<'a>(frames: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(super) fn of_kind<'a>(frames: &'a [Value], kind: &str) -> Vec<&'a Value> {
     frames.iter().filter(|frame| frame["type"] == kind).collect()
 }
 
 /// What the planner reads of its plan.
-fn result(frames: &[Value]) -> &Value {
+pub(super) fn result(frames: &[Value]) -> &Value {
     let mut results = of_kind(frames, "tool_result").into_iter().map(|frame| &frame["result"]);
     results.rfind(|result| result["toolName"] == PLAN).unwrap_or_else(|| panic!("{frames:#?}"))
 }
@@ -184,6 +184,7 @@ async fn every_mistake_of_a_plan_is_named_and_nothing_of_it_is_done() {
         ),
         (json!([]), vec!["no steps"]),
         (json!(["x"]), vec!["place 1"]),
+        (json!([{"stepNumber": 0}, {"stepNumber": 2, "tools": ["fly"]}]), vec!["place 1", "fly"]),
         (Value::Array(many), vec!["10000 steps", "20"]),
         (json!([{"tools": ["delegate"]}, {"tools": ["find_tools"]}]), vec!["delegate", "find_tools"]),
     ];
@@ -258,17 +259,21 @@ async fn a_draft_waits_and_is_carried_out_once() {
     let id = ready["plan"]["id"].as_str().unwrap().to_owned();
     let session = frame(&frames, "session")["session"]["id"].clone();
 
+    let mut again = go();
+    again["session_id"] = session.clone();
+    let still = calls("c2", PLAN, &json!({"plan_id": id, "execution_mode": "draft_only"}));
+    next.lock().unwrap().extend([still, says("It waits.")]);
+    let frames = set.turn(&again).await;
+    assert!(result(&frames)["error"].as_str().unwrap().contains("goes on waiting"), "{frames:#?}");
     for _ in 0..3 {
         next.lock().unwrap().extend([calls("c2", PLAN, &json!({"plan_id": id})), says("Yes.")]);
     }
-    let mut again = go();
-    again["session_id"] = session.clone();
     let frames = set.turn(&again).await;
-    assert!(set.prompt(2).contains(&format!("[{id}] A green garden")), "{}", set.prompt(2));
+    assert!(set.prompt(4).contains(&format!("[{id}] A green garden")), "{}", set.prompt(4));
     assert_eq!(result(&frames)["data"]["status"], "executed", "{frames:#?}");
     assert_eq!(set.lines().iter().filter(|line| line.starts_with("POST /api/onto/tasks")).count(), 1);
     let frames = set.turn(&again).await;
-    assert!(!set.prompt(4).contains(&format!("[{id}]")), "it waits no more");
+    assert!(!set.prompt(6).contains(&format!("[{id}]")), "it waits no more");
     assert_eq!(result(&frames)["success"], false);
     assert!(result(&frames)["error"].as_str().unwrap().contains(&id));
 

@@ -273,7 +273,7 @@ impl Turns<'_> {
             let latest =
                 Some(limit).filter(|limit| !limit.is_zero()).and_then(|limit| Instant::now().checked_add(limit));
             let deadline = self.deadline.into_iter().chain(latest).min();
-            let events = FromHelper { events: self.events, origin };
+            let events = FromHelper::new(self.events, origin, own.tools, own.aside);
             let turns = Turns {
                 profile,
                 model,

@@ -134,6 +134,8 @@ impl Turns<'_> {
             }
         }
         drop(running);
+        let broken_off = std::mem::take(&mut own.aside.lock().broken_off);
+        broken_off.into_iter().for_each(|event| self.emit(event));
         self.keep_told(&plan, &mut unkept, own).await?;
         if !is_over && plan.count(StepStatus::AwaitingApproval) > 0 {
             return Ok(self.paused(plan, own));

@@ -36,12 +36,23 @@ impl Turns<'_> {
         if wish.objective.is_empty() {
             wish.objective = question;
         }
+        let refused = |mistakes: &Mistakes| ToolOutput::refused(&mistakes.to_string(), CallError::BadArguments);
+        let mode = match &wish.mode {
+            Ok(mode) => *mode,
+            Err(mistakes) => return Ok(refused(mistakes)),
+        };
         let mut plan = match wish.plan.take() {
-            Some(id) => match self.taken(&id, wish.mode, own).await? {
+            Some(_) if mode == PlanMode::Draft => {
+                return Ok(refused(&Mistakes::one(format_args!(
+                    "a plan that waits is carried out by its plan_id, and goes on waiting with {}",
+                    mode.name()
+                ))));
+            }
+            Some(id) => match self.taken(&id, mode, own).await? {
                 Ok(plan) => plan,
-                Err(mistakes) => return Ok(ToolOutput::refused(&mistakes.to_string(), CallError::BadArguments)),
+                Err(mistakes) => return Ok(refused(&mistakes)),
             },
-            None => match self.made(wish, own).await? {
+            None => match self.made(wish, mode, own).await? {
                 Ok(plan) => plan,
                 Err(mistakes) => {
                     let words = format!("this is no plan, and nothing of it was done: {mistakes}");
@@ -100,16 +111,13 @@ impl Turns<'_> {
             }
         }
         plan.call = own.call.clone();
-        plan.mode = match mode {
-            PlanMode::Review => PlanMode::Review,
-            PlanMode::Execute | PlanMode::Draft => PlanMode::Execute,
-        };
+        plan.mode = mode;
         self.emit_plan(PlanEvent::Created(plan.clone()));
         Ok(Ok(plan))
     }
 
     /// A new plan, kept.
-    async fn made(&self, wish: Wish, own: Own<'_>) -> Result<Result<Plan, Mistakes>, Ended> {
+    async fn made(&self, wish: Wish, mode: PlanMode, own: Own<'_>) -> Result<Result<Plan, Mistakes>, Ended> {
         let planning = self.profile.planning.clone().unwrap_or_default();
         let rules = Rules { tools: own.tools, planning: &planning, limits: &self.agent.limits.plans };
         let steps = match &wish.steps {
@@ -119,7 +127,8 @@ impl Turns<'_> {
                 Err(mistakes) => return Ok(Err(mistakes)),
             },
         };
-        let steps = match read::steps(&steps).and_then(|steps| rules.check(steps)) {
+        let (steps, unread) = read::steps(&steps);
+        let steps = match unread.and(rules.check(steps)) {
             Ok(steps) => steps,
             Err(mistakes) => return Ok(Err(mistakes)),
         };
@@ -127,8 +136,8 @@ impl Turns<'_> {
             id: PlanId::fresh(),
             call: own.call.clone(),
             objective: words::clipped(&wish.objective, words::OBJECTIVE_CHARS),
-            mode: wish.mode,
-            status: match wish.mode {
+            mode,
+            status: match mode {
                 PlanMode::Draft => PlanStatus::Draft,
                 // While it is reviewed nobody can drop it.
                 PlanMode::Execute | PlanMode::Review => PlanStatus::Executing,

@@ -238,7 +238,7 @@ impl Turns<'_> {
     fn call_tool<'a>(&'a self, call: ToolCall, of: CallOf<'a>, own: Own<'a>) -> BoxFuture<'a, Result<Called, Ended>> {
         async move {
             let CallOf { tool, leave, origin } = of;
-            let events = FromHelper { events: self.events, origin: Some(origin) };
+            let events = FromHelper::new(self.events, Some(origin), own.tools, own.aside);
             let role = self.helps(own.noted, Some(origin));
             let turns =
                 Turns { events: &events, role, client_tools: &[], direct: None, terms: Terms::default(), ..*self };
