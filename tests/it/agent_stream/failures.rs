@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Set, project, text};
+use super::{Set, project, read, text};
+use crate::support::frames::read_until;
 use crate::support::model::{Script, says, turn};
 use crate::support::upstream::{Answer, End, Request, Upstream};
 
@@ -55,6 +56,19 @@ async fn a_backend_that_fails_is_told_in_its_own_words_and_the_turn_goes_on() {
     }
     assert_eq!(result(&frames, "c9")["success"], true);
     assert_eq!(text(&frames), "Well.");
+}
+
+#[tokio::test]
+async fn what_is_empty_is_unwrapped_as_everything_else() {
+    let backend = Upstream::choosing(|request| match request.path.split('?').next().unwrap() {
+        "/api/onto/tasks/t1" => Some(Answer::ok("application/json", r#"{"success": true, "data": {}}"#)),
+        _ => project(request),
+    });
+    let read = turn().call("c1", "get_onto_task_details", &json!({"task_id": "t1"})).done();
+    let model = Upstream::script([read, says("Well.")].map(Script::answer)).await;
+    let set = Set::over(model, backend.await, &[]).await;
+    let frames = set.turn(&json!({"message": "Go", "context_type": "project", "entity_id": "p1"})).await;
+    assert_eq!(result(&frames, "c1")["data"], json!({"message": "The task is loaded."}), "{frames:#?}");
 }
 
 #[tokio::test]
@@ -150,4 +164,17 @@ async fn what_only_reads_never_makes_a_write_however_often_it_is_asked_for() {
         assert!(!found.contains("Changes a task"), "{context}: it is not found");
         assert!(set.lines().iter().all(|line| line.starts_with("GET ")), "{:?}", set.lines());
     }
+}
+
+#[tokio::test]
+async fn a_stop_of_the_server_is_told_as_an_error_and_the_stream_ends() {
+    let model = Upstream::script([turn().text("Half").hangs().answer()]).await;
+    let set = Set::over(model, Upstream::choosing(project).await, &[("SERVER__DRAIN_S", "0")]).await;
+    let mut response = set.post(&json!({"message": "Go", "context_type": "project", "entity_id": "p1"})).await;
+    let mut seen = read_until(&mut response, "Half").await;
+    let (rest, _data) = tokio::join!(response.text(), set.s.app.stop());
+    seen.push_str(&rest.unwrap());
+    let frames = read(&seen);
+    let last: Vec<_> = frames[frames.len() - 2..].iter().map(|frame| frame["type"].clone()).collect();
+    assert_eq!(last, ["error", "done"], "{frames:#?}");
 }
