@@ -148,10 +148,11 @@ impl Recorder {
     }
 
     async fn look(&self, interval: Duration) -> Result<Found, StoreError> {
-        for (reason, count) in self.due(interval) {
+        let mut due = self.due(interval).into_iter();
+        while let Some((reason, count)) = due.next() {
             let fact = Fact { reason: Some(reason.to_owned()), count, ..Fact::new(Act::TokenRefused, "", "") };
             if let Err(error) = self.audit.note(TOKENS, fact).await {
-                self.count_again(reason, count);
+                std::iter::once((reason, count)).chain(due).for_each(|(reason, count)| self.count_again(reason, count));
                 return Err(error);
             }
         }

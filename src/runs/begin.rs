@@ -199,8 +199,8 @@ impl Runs {
     }
 
     /// Whether one more run may be begun, as far as that is known before anything is written; and its user's rate of
-    /// starts, where it is counted. That comes last, so that a request that is refused for another reason uses up no
-    /// start.
+    /// starts, where it is counted. That comes last of what is known before anything is written, so that what is refused
+    /// here for another reason uses up no start.
     async fn let_in(&self, owner: &Owner, requested: &RequestedRun) -> Result<Option<Rate>, StartError> {
         if self.live.is_full(self.settings.bounds.per_replica) {
             return Err(StartError::Full);

@@ -46,7 +46,7 @@ pub enum Stuck {
     /// Those who begin do not come to an end.
     #[error("runs that begin find no room")]
     NoPermit,
-    /// Leases are not renewed.
+    /// It has not come round for so long.
     #[error("the keeper of leases has not come round for {} s", _0.as_secs())]
     Keeper(Duration),
 }

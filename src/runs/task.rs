@@ -273,8 +273,12 @@ impl RequestedRun {
     fn bytes(&self) -> usize {
         let message = match &self.question {
             OwnedQuestion::Ask { ask, earlier, .. } => {
-                let text = if let Ask::Message { text, .. } = ask { text.len() } else { 0 };
-                text + earlier.iter().map(ClientMessage::bytes).sum::<usize>()
+                let brought = match ask {
+                    Ask::Message { text, .. } => text.len(),
+                    Ask::Results(results) => results.iter().map(|result| result.content.len()).sum(),
+                    Ask::Again => 0,
+                };
+                brought + earlier.iter().map(ClientMessage::bytes).sum::<usize>()
             }
             OwnedQuestion::Continue(_) | OwnedQuestion::Decided { .. } => 0,
         };

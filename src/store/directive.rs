@@ -118,6 +118,11 @@ pub(super) fn encode_body(directive: &Directive) -> Result<String, RecordError> 
 }
 
 impl DirectiveRow {
+    /// Its id, as it stands there.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Its owner, for statements.
     pub(super) fn scope(&self) -> Scope {
         Scope::of_row(self.tenant.clone(), self.user_id.clone())

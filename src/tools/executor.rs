@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{BuiltIn, Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
+use crate::chat::causes::Causes;
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::fit::{add_note, fit};
 use crate::chat::tool::{Effect, ToolCall, ToolInput, ToolOutput};
@@ -171,14 +172,7 @@ impl ToolExecutor for Toolbox {
                 output
             }
             Err(error) => {
-                tracing::warn!(
-                    gen_ai.tool.name = call.name,
-                    gen_ai.tool.call.id = call.id.as_str(),
-                    run.id = %cx.run,
-                    error.kind = error_kind(&error),
-                    error.reason = reason(&error),
-                    "tool call failed"
-                );
+                note_failure(call, cx, &error);
                 ToolOutput { fate: error.fate(), ..self.failed(&error) }
             }
         }
@@ -204,8 +198,17 @@ impl ToolExecutor for Toolbox {
         };
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
         match AssertUnwindSafe(handler.complete(args, cx)).catch_unwind().await {
-            Ok(completed) => completed.map_err(|error| Box::new(self.failed(&error))),
-            Err(_) => Err(Box::new(panicked(call, cx))),
+            Ok(Ok(completed)) => Ok(completed),
+            // It is not made, so nothing else counts it.
+            Ok(Err(error)) => {
+                self.meter(&call.name).ends(Outcome::failed(error_kind(&error)));
+                note_failure(call, cx, &error);
+                Err(Box::new(self.failed(&error)))
+            }
+            Err(_) => {
+                self.meter(&call.name).ends(Outcome::failed("panicked"));
+                Err(Box::new(panicked(call, cx)))
+            }
         }
     }
 
@@ -226,6 +229,17 @@ fn ended(meter: &mut Meter, outcome: Outcome) {
     }
 }
 
+fn note_failure(call: &ToolCall, cx: &ToolContext<'_>, error: &super::ToolError) {
+    tracing::warn!(
+        gen_ai.tool.name = call.name,
+        gen_ai.tool.call.id = call.id.as_str(),
+        run.id = %cx.run,
+        error.kind = error_kind(error),
+        error.reason = reason(error),
+        "tool call failed"
+    );
+}
+
 fn panicked(call: &ToolCall, cx: &ToolContext<'_>) -> ToolOutput {
     tracing::error!(
         gen_ai.tool.name = call.name,
@@ -241,13 +255,13 @@ fn reason(error: &super::ToolError) -> Option<String> {
     match error {
         super::ToolError::Backend(error) | super::ToolError::Unconfirmed(error) => Some(error.for_log()),
         super::ToolError::Lookup { source, .. } => Some(source.for_log()),
-        super::ToolError::Mcp(_)
-        | super::ToolError::BadParams(_)
+        super::ToolError::Mcp(error) => error.for_log(),
+        super::ToolError::Store(error) => Some(Causes(error).to_string()),
+        super::ToolError::BadParams(_)
         | super::ToolError::Unfit(_)
         | super::ToolError::Refused(_)
         | super::ToolError::Worded { .. }
-        | super::ToolError::Draft(_)
-        | super::ToolError::Store(_) => None,
+        | super::ToolError::Draft(_) => None,
     }
 }
 

@@ -33,7 +33,7 @@ pub struct LiveModels {
     file: Option<PathBuf>,
     state: ArcSwap<State>,
     /// Held while somebody changes them.
-    changing: Mutex<()>,
+    changing: Arc<Mutex<()>>,
 }
 
 impl LiveModels {
@@ -64,7 +64,7 @@ impl LiveModels {
             base,
             router,
             file,
-            changing: Mutex::default(),
+            changing: Arc::default(),
         };
         let state = live.state.load_full();
         let models = live.connected(&live.base, &state);
@@ -90,8 +90,8 @@ impl LiveModels {
     ///
     /// # Errors
     /// See [`NotTaken`].
-    pub async fn replace(&self, before: &Arc<ModelSettings>, after: ModelSettings) -> Result<(), NotTaken> {
-        let _one = self.changing.lock().await;
+    pub async fn replace(self: &Arc<Self>, before: &Arc<ModelSettings>, after: ModelSettings) -> Result<(), NotTaken> {
+        let changing = Arc::clone(&self.changing).lock_owned().await;
         let now = self.state.load_full();
         if !Arc::ptr_eq(before, &now.settings) {
             return Err(NotTaken::Changed);
@@ -111,14 +111,19 @@ impl LiveModels {
             tracing::error!("there is no file that could keep the settings of models");
             return Err(NotTaken::NotKept);
         };
-        let kept = self.base.difference(&next);
-        aside(move || kept.write(&file)).await.map_err(|error| {
+        let (kept, live) = (self.base.difference(&next), Arc::clone(self));
+        // What the file has is at work, also where nobody waits for it any more.
+        let change = move || {
+            let _changing = changing;
+            kept.write(&file)?;
+            live.router.put(models);
+            live.state.store(next);
+            Ok(())
+        };
+        aside(change).await.map_err(|error| {
             tracing::error!(error = %Causes(&error), "the settings of models were not kept");
             NotTaken::NotKept
-        })?;
-        self.router.put(models);
-        self.state.store(next);
-        Ok(())
+        })
     }
 
     fn connected(&self, before: &State, after: &State) -> super::router::Models {

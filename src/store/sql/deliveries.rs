@@ -12,6 +12,7 @@ use crate::agent::ports::signals::{
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
+use crate::chat::causes::Causes;
 use crate::chat::ids::{DeliveryId, SignalId};
 use crate::store::fault::{Fault, attempt};
 use crate::store::record_error::RecordError;
@@ -112,17 +113,24 @@ impl SqlStore {
         .fetch_all(&mut transaction)
         .await?;
         transaction.commit().await?;
-        let due = |row: DueRow| {
+        let due = |row: DueRow| -> Result<DueDelivery, RecordError> {
             let owner = Scope::of_row(row.tenant, String::new()).owner();
             Ok(DueDelivery {
-                id: DeliveryId::parse(&row.delivery).map_err(RecordError::from)?,
+                id: DeliveryId::parse(&row.delivery)?,
                 token: row.token,
                 attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
                 tenant: owner.tenant_name().map(str::to_owned),
                 signal: row.signal.into_signal()?,
             })
         };
-        rows.into_iter().map(due).collect()
+        let readable = rows.into_iter().filter_map(|row| {
+            let id = row.delivery.clone();
+            // Perhaps a newer version's. It is left to whoever can read it, and is in nobody's way.
+            let unread =
+                |error| tracing::error!(delivery.id = id, error = %Causes(&error), "a delivery cannot be read");
+            due(row).map_err(unread).ok()
+        });
+        Ok(readable.collect())
     }
 
     /// Whether something is due for a subscriber.

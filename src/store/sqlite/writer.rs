@@ -7,7 +7,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteRow};
@@ -53,6 +53,8 @@ pub(super) struct Turns {
     /// How many wait for their turn.
     waiting: AtomicUsize,
     patience: Duration,
+    /// How often the log will be tried to be emptied again; 0 where nobody does.
+    emptyings: AtomicU32,
     /// Tasks that commit for others, or undo the rest of a writer that is gone.
     tasks: TaskTracker,
 }
@@ -106,7 +108,7 @@ impl Writer {
     pub(super) fn to_file(connection: SqliteConnection, options: SqliteConnectOptions, patience: Duration) -> Self {
         let turn = Turn { connection, options, members: Vec::new(), is_spoilt: false, is_closed: false };
         let (turn, waiting) = (Arc::new(Mutex::new(turn)), AtomicUsize::new(0));
-        Self::File(Arc::new(Turns { turn, waiting, patience, tasks: TaskTracker::new() }))
+        Self::File(Arc::new(Turns { turn, waiting, patience, emptyings: AtomicU32::new(0), tasks: TaskTracker::new() }))
     }
 
     /// A transaction, as soon as no other one is open, with `first` run in it; a row of its last statement, if that has
@@ -173,25 +175,36 @@ impl Turns {
         Held { turn: Arc::clone(&self.turn).lock_owned().await, turns: Arc::clone(self), is_over: true }
     }
 
-    /// Tells when it has been tried once.
+    /// Tells when it has been tried once. One task tries again for all whose try was in vain.
     async fn empty_log(self: &Arc<Self>, first: oneshot::Sender<()>) {
-        let mut first = Some(first);
-        for _ in 0..EMPTYINGS {
-            let emptied = self.try_empty_log().await;
-            if let Some(first) = first.take() {
-                // One that has left does not listen.
-                let _ = first.send(());
+        let is_empty = self.is_log_empty().await;
+        // One that has left does not listen.
+        let _ = first.send(());
+        if is_empty || self.emptyings.swap(EMPTYINGS, Ordering::AcqRel) > 0 {
+            return;
+        }
+        loop {
+            tokio::time::sleep(EMPTYING_PAUSE).await;
+            let left = self.emptyings.fetch_sub(1, Ordering::AcqRel) - 1;
+            let is_empty = self.is_log_empty().await;
+            // Otherwise somebody has wanted it meanwhile.
+            if is_empty && self.emptyings.compare_exchange(left, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return;
             }
-            match emptied {
-                Ok(true) => return,
-                Ok(false) => tokio::time::sleep(EMPTYING_PAUSE).await,
-                Err(error) => {
-                    tracing::warn!(%error, "the log of the store's database was not emptied");
-                    return;
-                }
+            // Whoever wants it now tries again by themselves.
+            if left == 0 {
+                break;
             }
         }
         tracing::debug!("the log of the store's database is read without end, and keeps what was deleted for now");
+    }
+
+    /// Whether the log was emptied, or cannot be.
+    async fn is_log_empty(self: &Arc<Self>) -> bool {
+        self.try_empty_log().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the log of the store's database was not emptied");
+            true
+        })
     }
 
     /// Whether the log is empty. No one writes meanwhile, and readers of the newest state do not matter.

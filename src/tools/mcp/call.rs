@@ -65,6 +65,17 @@ pub enum McpError {
     Unconfirmed(#[source] Box<McpError>),
 }
 
+impl McpError {
+    /// What the log says of it; nothing where the words are the server's, which may be a user's data.
+    pub fn for_log(&self) -> Option<String> {
+        match self {
+            Self::Unreachable | Self::Broken | Self::TimedOut(_) | Self::Malformed => Some(self.to_string()),
+            Self::Refused(_) | Self::Erred(_) | Self::Failed(_) => None,
+            Self::Unconfirmed(error) => error.for_log(),
+        }
+    }
+}
+
 /// A tool of a server that was connected when it was listed.
 pub(super) struct McpTool {
     pub(super) listed: Listed,

@@ -128,6 +128,16 @@ impl Failure {
             Self::Template(_) | Self::Call(_) | Self::TooLarge(_) => NotLoaded::Failed,
         }
     }
+
+    /// What the log says of it: never a backend's words, which may be a user's data.
+    fn for_log(&self) -> Option<String> {
+        match self {
+            Self::Call(ToolError::Backend(error)) => Some(error.for_log()),
+            Self::Template(_) | Self::TooLarge(_) => Some(self.to_string()),
+            Self::Shared(shared) => shared.for_log(),
+            Self::Call(_) => None,
+        }
+    }
 }
 
 struct ByTtl;
@@ -289,9 +299,10 @@ impl DataLoader for Loaders {
             Ok(Some((kept, _))) => Loaded::Value(kept.value.clone()),
             Ok(None) => Loaded::Nothing,
             Err(failure) => {
-                tracing::warn!(loader.name = loader.name, run.id = %cx.run, "data for the prompt was not loaded");
+                let (why, reason) = (failure.why(backend.is_sent_the_callers_token()), failure.for_log());
+                tracing::warn!(loader.name = loader.name, run.id = %cx.run, ?why, reason, "data for the prompt was not loaded");
                 let words = loader.failure.clone().unwrap_or_else(|| format!("could not be loaded: {failure}"));
-                Loaded::Failed { words, why: failure.why(backend.is_sent_the_callers_token()) }
+                Loaded::Failed { words, why }
             }
         }
     }
@@ -305,9 +316,8 @@ impl DataLoader for Loaders {
             Ok(Some((kept, false))) => Warm::Kept { at_ms: kept.at_ms },
             Ok(None) => Warm::Nothing,
             Err(failure) => {
-                // A backend's words may be a user's data.
-                let why = failure.why(found.backend.is_sent_the_callers_token());
-                tracing::debug!(loader.name = loader, ?why, "data was not loaded ahead");
+                let (why, reason) = (failure.why(found.backend.is_sent_the_callers_token()), failure.for_log());
+                tracing::debug!(loader.name = loader, ?why, reason, "data was not loaded ahead");
                 Warm::Failed(why)
             }
         }

@@ -1,6 +1,8 @@
 //! What users and tenants may use: refused before a run, ended within one, told by day and model.
 
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 
 use super::{message, refusal, token};
 use crate::support::app::TestApp;
@@ -119,6 +121,33 @@ async fn what_was_used_is_told_to_its_user_and_a_tenants_to_a_role() {
     ];
     for (query, expected, reason) in rows {
         assert_eq!(usage(&s.app, "a/ann", query).await.0, expected, "{reason}");
+    }
+}
+
+/// A user's use on the first day of 2021, of so many models.
+const OF_MANY_MODELS: &str = "
+    WITH RECURSIVE model (nth) AS (SELECT 1 UNION ALL SELECT nth + 1 FROM model WHERE nth < 3001)
+    INSERT INTO usage_daily (tenant, user_id, day, model, runs, turns, input_tokens, output_tokens, cached_input_tokens, nano_usd)
+    SELECT 'a', 'ann', 18628, 'openai:m.' || nth, 1, 1, 10, 5, 0, 0 FROM model";
+
+#[tokio::test]
+async fn what_has_more_rows_than_an_answer_is_refused_and_not_told_in_part() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("test.db");
+    let app = TestApp::start_in(data, &[]).await;
+    let mut beside = SqliteConnectOptions::new().filename(&file).connect().await.unwrap();
+    sqlx::query(OF_MANY_MODELS).execute(&mut beside).await.unwrap();
+    let day = "?from=2021-01-01&to=2021-01-01";
+    for by in ["", "&by=day", "&by=month"] {
+        let (status, told) = usage(&app, "a/ann", &format!("{day}{by}")).await;
+        assert_eq!((status, &told["code"]), (400, &json!("invalid_request")), "{by}: {told}");
+    }
+    assert_eq!(usage(&app, "a/ann", "?from=2021-01-02&to=2021-01-31").await.0, 200, "fewer days");
+    sqlx::query("DELETE FROM usage_daily WHERE model = 'openai:m.7'").execute(&mut beside).await.unwrap();
+    beside.close().await.unwrap();
+    for (by, rows) in [("", "days"), ("&by=month", "months")] {
+        let (status, told) = usage(&app, "a/ann", &format!("{day}{by}")).await;
+        assert_eq!((status, told[rows].as_array().unwrap().len()), (200, 3000), "{by}");
     }
 }
 

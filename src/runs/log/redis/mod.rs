@@ -81,15 +81,10 @@ impl RedisLog {
         let shared = Shared::new(streams.clone(), near, life, retention, closing.clone());
         let (followed, until) = (mirrors.clone(), closing.clone());
         tasks.spawn(async move { followed.follow(&until).await }.in_current_span());
-        Ok(Arc::new(Self { shared: Arc::new(shared), streams, mirrors, own: Arc::default(), tasks, closing }))
-    }
-
-    /// Whether a run could begin now.
-    ///
-    /// # Errors
-    /// When Redis does not answer.
-    pub async fn ready(&self) -> Result<(), LogError> {
-        self.streams.ping(OPEN).await.map_err(unavailable)
+        let shared = Arc::new(shared);
+        let watched = shared.clone();
+        tasks.spawn(async move { watched.watch().await }.in_current_span());
+        Ok(Arc::new(Self { shared, streams, mirrors, own: Arc::default(), tasks, closing }))
     }
 }
 

@@ -32,6 +32,9 @@ const PAGE: usize = 32;
 /// Streams per command that forgets many.
 const FORGOTTEN: usize = 100;
 
+/// How many seconds the key is there by which it is seen whether Redis takes anything.
+const ALIVE_S: u64 = 60;
+
 /// How long a stream refuses its owner after it was forgotten: longer than any owner takes to hear of that, or to lose
 /// its lease.
 const REFUSES: Duration = Duration::from_secs(60);
@@ -123,9 +126,11 @@ impl Streams {
         format!("{}:run:{run}", self.prefix)
     }
 
-    /// Asks whether appends would be answered, for up to `limit`.
-    pub async fn ping(&self, limit: Duration) -> RedisResult<()> {
-        self.writes.ask_again(&cmd("PING"), limit).await
+    /// Asks whether appends would be taken, for up to `limit`.
+    pub async fn is_writable(&self, limit: Duration) -> RedisResult<()> {
+        let mut set = cmd("SET");
+        set.arg(format!("{}:alive", self.prefix)).arg(1).arg("EX").arg(ALIVE_S);
+        self.writes.ask_again(&set, limit).await
     }
 
     /// Begins a run's stream, so that others find it before its first event. Asks for up to `limit`.

@@ -29,6 +29,9 @@ pub const PACE: Duration = Duration::from_millis(25);
 /// After so long without success nothing waits for Redis.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The time from one look at Redis to the next, whatever runs there are.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// The time from a command that failed to the next try, before and after patience has ended.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
 
@@ -41,7 +44,7 @@ pub struct Shared {
     pub life: Duration,
     /// How long a stream lives after its end.
     pub retention: Duration,
-    /// Whether appends fail, so that an outage is logged once.
+    /// Whether Redis takes nothing, so that an outage is logged once.
     away: AtomicBool,
     closing: CancellationToken,
 }
@@ -59,9 +62,20 @@ impl Shared {
         Self { streams, near, life, retention, away: AtomicBool::new(false), closing }
     }
 
-    /// Whether appends fail.
+    /// Whether Redis takes nothing.
     pub fn is_away(&self) -> bool {
         self.away.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether it takes anything, also while no run here has anything for it, until it has to stop.
+    pub async fn watch(&self) {
+        while self.closing.run_until_cancelled(sleep(LOOK)).await.is_some() {
+            match self.closing.run_until_cancelled(self.streams.is_writable(PATIENCE)).await {
+                Some(Ok(())) => self.note_back(),
+                Some(Err(error)) => self.note_away(&error),
+                None => return,
+            }
+        }
     }
 
     fn note_away(&self, error: &RedisError) {

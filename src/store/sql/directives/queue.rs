@@ -11,6 +11,7 @@ use super::{Told, tell};
 use crate::agent::ports::directive_queue::{AttemptDone, Claimed, Claiming, DirectiveQueue, Due, Fence, Settlement};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, Fact};
+use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339;
 use crate::chat::directive::{CancelReason, Directive, DirectiveError, DirectiveStatus};
 use crate::chat::fate::CallFate;
@@ -106,7 +107,15 @@ impl SqlStore {
         let (mut batch, mut claimed) = (Batch::default(), Vec::with_capacity(rows.len()));
         for row in rows {
             let (scope, token, was_sent, in_doubt) = (row.scope(), row.token, row.sent_at.is_some(), row.in_doubt != 0);
-            let directive = row.into_directive()?;
+            let id = row.id().to_owned();
+            let directive = match row.into_directive() {
+                Ok(directive) => directive,
+                // Perhaps a newer version's. It is left to whoever can read it, and is in nobody's way.
+                Err(error) => {
+                    tracing::error!(directive.id = id, error = %Causes(&error), "a directive cannot be read");
+                    continue;
+                }
+            };
             claimed.push((scope, Claimed { fence: Fence { id: directive.id, token }, directive, was_sent, in_doubt }));
         }
         if what != Due::Abandoned && !claimed.is_empty() {
