@@ -153,6 +153,16 @@ pub fn vet(url: &Url, exceptions: &Exceptions) -> Result<Way, Refused> {
     if is_allowed { Ok(Way::Public) } else { Err(Refused::NotPublic) }
 }
 
+/// Whether `url` says that it is this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host().map(|host| without_dot(host.to_owned())) {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
 /// Passes the addresses of one name, where there is none among them that is not public: whoever answers with a mixture
 /// chooses which one is taken.
 ///

@@ -276,12 +276,4 @@ impl Directive {
             waits.map(|approval| DirectiveAsks { digest: approval.digest.clone(), consent: approval.consent.clone() });
         DirectiveNotice { id: self.id, name: self.name.as_str().to_owned(), status: self.status, asks }
     }
-
-    /// Whether `roles` have the one that it asks for.
-    pub fn asks_for_one_of(&self, roles: &[String]) -> bool {
-        match self.approval.as_ref().map(|approval| &approval.consent) {
-            Some(Consent::Role { role, .. }) => roles.contains(role),
-            Some(Consent::User | Consent::Auto) | None => false,
-        }
-    }
 }

@@ -11,6 +11,9 @@ pub struct Failure {
     pub retryable: bool,
 }
 
+/// What stands before the words for a failure of the model's service.
+pub const OF_PROVIDER: &str = "LLM provider error: ";
+
 /// The code of a failed run. `docs/ERRORS.md` explains each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "docs/ERRORS.md has a row for each")]

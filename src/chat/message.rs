@@ -197,16 +197,6 @@ pub enum AssistantPart {
 }
 
 impl AssistantPart {
-    /// Whether its vendor wants something back with it.
-    pub fn has_replay(&self) -> bool {
-        match self {
-            Self::Text { replay, .. } | Self::Thinking { replay, .. } | Self::ToolCall { replay, .. } => {
-                replay.is_some()
-            }
-            Self::Opaque(_) => true,
-        }
-    }
-
     /// Whether a user or the loop has anything of it: text that is not blank, or a call.
     pub fn is_visible(&self) -> bool {
         match self {

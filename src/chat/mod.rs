@@ -14,6 +14,7 @@ pub mod causes;
 pub mod clarification;
 pub mod cost;
 pub mod day;
+pub mod digest;
 pub mod directive;
 pub mod event;
 pub mod failure;

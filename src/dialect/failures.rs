@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::chat::failure::{Failure, FailureCode};
+use crate::chat::failure::{Failure, FailureCode, OF_PROVIDER};
 
 /// The sentence about `failure`. What is not listed here has words for users already.
 pub(super) fn friendly(failure: &Failure) -> Cow<'_, str> {
@@ -23,7 +23,7 @@ pub(super) fn friendly(failure: &Failure) -> Cow<'_, str> {
         FailureCode::ProviderUnavailable | FailureCode::ProviderTruncated => {
             "The connection to the AI service failed. Please try again in a moment."
         }
-        _ => return Cow::Borrowed(failure.message.strip_prefix("LLM provider error: ").unwrap_or(&failure.message)),
+        _ => return Cow::Borrowed(failure.message.strip_prefix(OF_PROVIDER).unwrap_or(&failure.message)),
     };
     Cow::Borrowed(message)
 }

@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** no I/O, no async, no status codes. Only files of this folder know event names.
 
+pub mod accept;
 pub mod ag_ui;
 pub mod agent_chat;
 pub mod agent_stream;

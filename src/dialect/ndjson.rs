@@ -3,7 +3,8 @@
 use http::HeaderMap;
 use utoipa::openapi::OpenApi;
 
-use super::agent_chat::{AgentChat, Wanted, wanted};
+use super::accept::{Wanted, wanted};
+use super::agent_chat::AgentChat;
 use super::asked::Asked;
 use super::{DecodeError, Dialect, Request};
 

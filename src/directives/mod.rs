@@ -28,7 +28,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agent::ports::audit::sha256;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::directive_queue::DirectiveQueue;
 use crate::agent::ports::directives::{
@@ -40,6 +39,7 @@ use crate::agent::ports::signals::Bell;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::approval::Consent;
 use crate::chat::caller::Caller;
+use crate::chat::digest::sha256_hex;
 use crate::chat::directive::{Directive, DirectiveNotice, DirectiveStatus, RunsAs};
 use crate::chat::ids::DirectiveId;
 use crate::observe::metrics;
@@ -250,7 +250,7 @@ impl DirectiveDesk for Desk {
         }
         let prepared = self.0.commands.prepare(name, payload, caller).await.map_err(AskError::BadPayload)?;
         // What was asked, not what it was completed to: a default may be another one by the time it is asked again.
-        let asked = sha256(&json!([name, payload, scheduled_at_ms]).to_string());
+        let asked = sha256_hex(json!([name, payload, scheduled_at_ms]).to_string().as_bytes());
         let key = key.map(|key| RequestKey::Client { key, asked });
         let wanted = Wanted { name, prepared, correlation, call: None, is_approved: false, key, scheduled_at_ms };
         self.0.keep(wanted, caller).await

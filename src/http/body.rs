@@ -103,9 +103,7 @@ impl FromRequest<Services> for Taken {
 
     async fn from_request(request: Request, services: &Services) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        if parts.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-            return Err(Problem::encoded_body());
-        }
+        plain(&parts.headers)?;
         let of_wire = parts.extensions.get::<WireInfo>().map_or(0, |wire| wire.body_bytes);
         let most = parts.extensions.get::<BodyBounds>().and_then(|bounds| bounds.body_bytes);
         let most = most.map_or(usize::MAX, |most| most.max(of_wire));
@@ -120,6 +118,20 @@ impl FromRequest<Services> for Taken {
             (true, _) => Err(Problem::too_deep(MAX_DEPTH)),
             (false, taken) => Ok(taken),
         }
+    }
+}
+
+/// Goes on where a body is plain.
+///
+/// # Errors
+/// When it is compressed.
+pub(super) fn plain(headers: &HeaderMap) -> Result<(), Problem> {
+    match headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
+        true => Err(Problem::encoded_body()),
+        false => Ok(()),
     }
 }
 

@@ -88,17 +88,6 @@ pub(super) fn no_such_file() -> Problem {
     Problem::not_found("there is no such file")
 }
 
-/// Goes on where a body is plain.
-///
-/// # Errors
-/// When it is compressed.
-pub(super) fn plain(headers: &HeaderMap) -> Result<(), Problem> {
-    match headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        true => Err(Problem::encoded_body()),
-        false => Ok(()),
-    }
-}
-
 /// 201 with the file as it is kept.
 #[utoipa::path(
     post,
@@ -128,7 +117,7 @@ async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    plain(&headers)?;
+    body::plain(&headers)?;
     let Query(Named { name }) = query.map_err(|error| Problem::bad_request(error.body_text()))?;
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media_type.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("multipart/")) {

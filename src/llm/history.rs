@@ -73,7 +73,8 @@ pub(crate) struct CallResult<'a> {
 impl<'a> CallResult<'a> {
     /// The content for a vendor that has no field for failure: a failure says so in its text.
     pub(crate) fn text(&self) -> Cow<'a, str> {
-        if self.is_error && !self.content.contains("error") {
+        // Our own say so in their field.
+        if self.is_error && !self.content.starts_with("{\"error\":") {
             return format!("error: {}", self.content).into();
         }
         self.content.into()

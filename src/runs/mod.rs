@@ -287,23 +287,6 @@ impl Runs {
         Ok(self.store.live_runs(owner, conversation).await?.first().copied())
     }
 
-    /// Cancels all runs of the owner's conversation: those that wait before the one that runs, so that none of them
-    /// gets its turn by it. The run that was requested first, as it is after that; `None` where nothing lived.
-    ///
-    /// # Errors
-    /// When the store failed.
-    pub async fn cancel_all(
-        &self,
-        owner: &Owner,
-        conversation: &ConversationId,
-    ) -> Result<Option<RunRecord>, StoreError> {
-        let mut first = None;
-        for run in self.store.live_runs(owner, conversation).await?.into_iter().rev() {
-            first = self.cancel(owner, run).await?;
-        }
-        Ok(first)
-    }
-
     /// Reads a run after the event with the id `after`, or from its first event.
     ///
     /// # Errors

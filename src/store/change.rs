@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::record_error::RecordError;
+use crate::chat::digest::sha256_hex;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Change, Decided, Save, SaveVerb, Verdict};
 
@@ -118,7 +118,7 @@ pub(super) fn subject(change: &Change) -> String {
         None => ("name", &change.name),
     };
     let text = serde_json::json!([change.what, thing.0, thing.1]).to_string();
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(text.as_bytes())
 }
 
 /// The decision as JSON text.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::agent::ports::audit::sha256;
 use crate::chat::caller::{ISSUER_SEPARATOR, Owner};
+use crate::chat::digest::sha256_hex;
 
 /// 4 hexadecimal digits: few bytes before each word, and rarely the same.
 const MARK_CHARS: usize = 4;
@@ -52,7 +52,7 @@ impl Scope {
     /// A mark of the owner before words in the index of what was said, by which those of one owner stand together there. Two
     /// owners may have the same one: it is no name.
     pub(super) fn mark(&self) -> String {
-        sha256(&format!("{}\n{}", self.tenant, self.user)).chars().take(MARK_CHARS).collect()
+        sha256_hex(format!("{}\n{}", self.tenant, self.user).as_bytes()).chars().take(MARK_CHARS).collect()
     }
 
     /// The owner, as a token names them.

@@ -1,9 +1,6 @@
 //! The key by which a backend can tell a repeated write from a second one: the run and the call, as one header value.
 
-use std::fmt::Write as _;
-
-use aws_lc_rs::digest::{SHA256, digest};
-
+use crate::chat::digest::sha256_hex;
 use crate::chat::ids::{RunId, ToolCallId};
 
 /// 128 bytes of a call's id stay readable: with the run's id that is far below the 255 that backends accept.
@@ -21,11 +18,7 @@ pub fn key(run: RunId, call: &ToolCallId) -> String {
         return key;
     }
     key.push('~');
-    for byte in digest(&SHA256, id.as_bytes()).as_ref() {
-        // Writing to a string cannot fail.
-        let _ = write!(key, "{byte:02x}");
-    }
-    key
+    key + &sha256_hex(id.as_bytes())
 }
 
 #[cfg(test)]

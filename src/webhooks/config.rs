@@ -9,7 +9,7 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use crate::bounded::address::{Exceptions, is_metadata_host, vet};
+use crate::bounded::address::{Exceptions, is_loopback, is_metadata_host, vet};
 use crate::chat::signal::{NamePattern, Subscription, Subscriptions};
 
 /// Stands before a secret (Standard Webhooks 1.0.0).
@@ -85,7 +85,9 @@ impl SignalsConfig {
                 Some(url) if is_metadata_host(&url) => {
                     wrong("url", "is a link-local address, where there is no subscriber".to_owned());
                 }
-                Some(url) if !subscriber.private && !is_here(&url) && vet(&url, &Exceptions::default()).is_err() => {
+                Some(url)
+                    if !subscriber.private && !is_loopback(&url) && vet(&url, &Exceptions::default()).is_err() =>
+                {
                     wrong("url", "is an address of a private network: private = true allows that".to_owned());
                 }
                 Some(_) => {}
@@ -120,18 +122,8 @@ impl SignalsConfig {
 /// The address of a subscriber.
 pub(super) fn address(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok().filter(|url| url.username().is_empty() && url.password().is_none())?;
-    let is_here = is_here(&url);
+    let is_here = is_loopback(&url);
     (url.scheme() == "https" && url.has_host() || url.scheme() == "http" && is_here).then_some(url)
-}
-
-/// Whether the address says that it is this machine.
-pub(super) fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
 }
 
 /// The bytes of a secret.

@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery, EndedDelivery};
+use crate::bounded::address::is_loopback;
 use crate::bounded::client::{self, Reach};
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339;
@@ -231,7 +232,7 @@ impl Subscriber {
     fn new(name: &str, config: &SubscriberConfig) -> Result<Option<Self>, reqwest::Error> {
         let timeout = Duration::from_secs(config.timeout_s);
         let Some(url) = config::address(&config.url) else { return Ok(None) };
-        let reach = if config.private || config::is_here(&url) { Reach::Private } else { Reach::Public };
+        let reach = if config.private || is_loopback(&url) { Reach::Private } else { Reach::Public };
         let builder = client::builder(reach).retry(reqwest::retry::never()).no_proxy().timeout(timeout);
         let secrets = [&config.secret, &config.previous_secret];
         let keys = Keys::new(secrets.into_iter().filter_map(config::key_of));

@@ -8,11 +8,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::ports::checkpoints::{CheckpointKind, Of};
 use crate::chat::caller::Owner;
+use crate::chat::digest::sha256_hex;
 use crate::chat::ids::ConversationId;
 
 /// The folder of all journals, in that of the state.
@@ -258,8 +258,7 @@ pub(super) fn chosen_file(state: &Path, owner: &Owner) -> PathBuf {
 fn named(parts: &[&[u8]]) -> String {
     // Each behind its length, so that no two lists of parts are one text.
     let whole: Vec<u8> = parts.iter().flat_map(|part| [&part.len().to_be_bytes(), *part].concat()).collect();
-    let name = digest(&SHA256, &whole);
-    name.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(&whole)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::chat::caller::Owner;
+use crate::chat::digest::sha256_hex;
 
 /// Longer names of folders are none that every file system takes; what is too long is told apart by its digest.
 const NAME_BYTES: usize = 200;
@@ -100,9 +101,7 @@ fn folder_name(text: &str) -> String {
     if name.len() <= NAME_BYTES {
         return name;
     }
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
-    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("%-{hex}")
+    format!("%-{}", sha256_hex(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //! ([`super::store::RunEnd`]) and decided when a run goes on with them ([`super::store::Question::Decided`]).
 
 use async_trait::async_trait;
-use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use super::store_error::StoreError;
 use crate::chat::approval::{Approval, ApprovalState, Decision};
 use crate::chat::caller::{Caller, Owner};
+use crate::chat::digest::sha256_hex;
 use crate::chat::ids::{ApprovalId, ConversationId};
 use crate::chat::tool::ToolDef;
 
@@ -97,16 +97,12 @@ pub enum GrantError {
 /// SHA-256, in hex, of a call as a person lets it through: the tool's name, its definition ([`definition_digest`]), and
 /// the arguments as compact JSON in their order.
 pub fn call_digest(tool: &str, definition: &str, arguments: &Map<String, Value>) -> String {
-    sha256(&json!([tool, definition, arguments]))
+    sha256_hex(json!([tool, definition, arguments]).to_string().as_bytes())
 }
 
 /// SHA-256, in hex, of a tool: its definition as listed for the model, and its `source`
 /// ([`super::tools::ToolExecutor::source`]).
 pub fn definition_digest(def: Option<&ToolDef>, source: &str) -> String {
     let listed = def.map(|ToolDef { name, description, input_schema }| json!([name, description, input_schema]));
-    sha256(&json!([listed, source]))
-}
-
-fn sha256(value: &Value) -> String {
-    digest(&SHA256, value.to_string().as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(json!([listed, source]).to_string().as_bytes())
 }

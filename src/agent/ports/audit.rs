@@ -3,11 +3,11 @@
 //! and here the record is chained, read and checked.
 
 use async_trait::async_trait;
-use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::json;
 
 use super::store_error::StoreError;
 use crate::chat::audit::{AuditLine, Fact, Part};
+use crate::chat::digest::sha256_hex;
 
 /// Reads the audit record: a chain of lines for each tenant, and one for refused tokens.
 #[async_trait]
@@ -90,12 +90,7 @@ pub fn digest_of(line: &AuditLine) -> String {
         Part::Text(text) => json!(text),
         Part::Number(number) => json!(number),
     });
-    sha256(&json!(parts).to_string())
-}
-
-/// SHA-256 of a text, as lower-case hexadecimal digits.
-pub fn sha256(text: &str) -> String {
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(json!(parts).to_string().as_bytes())
 }
 
 /// Where a chain does not hold.
@@ -207,7 +202,7 @@ mod tests {
     #[test]
     fn the_digest_is_that_of_a_json_list_which_anybody_can_write() {
         let text = r#"["tenant:acme",1,1790000000000,"write.dispatched","ann","ann",null,null,null,"save \"it\"",null,null,null,null,1,""]"#;
-        assert_eq!(line(1, "").digest, sha256(text));
+        assert_eq!(line(1, "").digest, sha256_hex(text.as_bytes()));
     }
 
     #[test]

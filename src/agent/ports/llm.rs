@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use tokio::time::Instant;
 
 use crate::chat::answer_format::AnswerFormat;
-use crate::chat::failure::FailureCode;
+use crate::chat::failure::{FailureCode, OF_PROVIDER};
 use crate::chat::file::{FileKind, FileRef};
 use crate::chat::ids::FileId;
 use crate::chat::message::{Message, ModelOrigin};
@@ -196,7 +196,7 @@ pub struct EventStream {
 
 /// A model call that failed. `Display` is for the user; the vendor's words are in `source()` and go to the log.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", kind.public_message())]
+#[error("{OF_PROVIDER}{}", kind.words())]
 pub struct ProviderError {
     /// The kind of failure.
     pub kind: ProviderErrorKind,
@@ -312,38 +312,24 @@ impl ProviderErrorKind {
         }
     }
 
-    /// A sentence for the user.
-    pub fn public_message(self) -> &'static str {
+    /// What it is, for the user.
+    pub fn words(self) -> &'static str {
         match self {
-            Self::Unauthorized => {
-                "LLM provider error: the model service refused this server's credentials; please tell its operator"
-            }
-            Self::ModelNotFound => {
-                "LLM provider error: the configured model was not found; please tell the server's operator"
-            }
-            Self::QuotaExceeded => {
-                "LLM provider error: the model service's quota is used up; please tell the server's operator"
-            }
+            Self::Unauthorized => "the model service refused this server's credentials; please tell its operator",
+            Self::ModelNotFound => "the configured model was not found; please tell the server's operator",
+            Self::QuotaExceeded => "the model service's quota is used up; please tell the server's operator",
             Self::RateLimited { .. } => {
-                "LLM provider error: the model service is receiving too many requests; please try again in a moment"
+                "the model service is receiving too many requests; please try again in a moment"
             }
-            Self::Unavailable { .. } => {
-                "LLM provider error: the model service is unavailable; please try again in a moment"
-            }
-            Self::ContextTooLong => {
-                "LLM provider error: this conversation is too long for the model; please start a new one"
-            }
-            Self::ContentFiltered => "LLM provider error: the model service declined this request on safety grounds",
-            Self::Rejected => {
-                "LLM provider error: the model service rejected the request; please tell the server's operator"
-            }
-            Self::TimedOut => "LLM provider error: the model did not answer in time; please try again",
-            Self::Truncated => "LLM provider error: the answer broke off before it was complete; please try again",
-            Self::Malformed => {
-                "LLM provider error: the model service sent an answer that could not be read; please try again"
-            }
-            Self::ModelFault => "LLM provider error: the model produced an unusable answer; please try again",
-            Self::Paused => "LLM provider error: the model stopped to use tools that this server does not have",
+            Self::Unavailable { .. } => "the model service is unavailable; please try again in a moment",
+            Self::ContextTooLong => "this conversation is too long for the model; please start a new one",
+            Self::ContentFiltered => "the model service declined this request on safety grounds",
+            Self::Rejected => "the model service rejected the request; please tell the server's operator",
+            Self::TimedOut => "the model did not answer in time; please try again",
+            Self::Truncated => "the answer broke off before it was complete; please try again",
+            Self::Malformed => "the model service sent an answer that could not be read; please try again",
+            Self::ModelFault => "the model produced an unusable answer; please try again",
+            Self::Paused => "the model stopped to use tools that this server does not have",
         }
     }
 }

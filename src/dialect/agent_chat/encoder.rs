@@ -4,6 +4,7 @@ use bytes::BytesMut;
 
 use super::events::{CHUNK, Error, MessageComplete, MessageStart, ToolCallProgress, ToolCallResult, ToolCallStart};
 use super::framing::Framing;
+use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::Failure;
 use crate::chat::fate::CallFate;
@@ -23,7 +24,7 @@ fn artifact_event(kind: &str) -> Option<&'static str> {
     match kind {
         "workflow_preview" => Some("workflow_preview"),
         "table_config_preview" => Some("table_config_preview"),
-        "approval_request" => Some("approval_request"),
+        APPROVAL_REQUEST => Some("approval_request"),
         "checkpoint" => Some("checkpoint"),
         "file_edit" => Some("file_edit"),
         "file" => Some("file"),

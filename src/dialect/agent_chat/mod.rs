@@ -4,7 +4,6 @@
 //! Tool inputs and tool results never reach these clients, thinking only where its profile shows it. Only `error` has keys
 //! beyond the documented ones.
 
-mod accept;
 mod encoder;
 pub mod events;
 mod feedback;
@@ -27,7 +26,6 @@ use crate::chat::input::{OnBusy, Parent, RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::given::{self, Ask, RunInput};
 
-pub use accept::{Wanted, wanted};
 use encoder::AgentChatEncoder;
 pub use feedback::FeedbackBody;
 use framing::Framing;

@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use utoipa::OpenApi;
 
-use super::accept::{Wanted, wanted};
 use super::{AgentChat, AgentChatEncoder, Framing};
 use crate::chat::approval::DecisionRule;
+use crate::dialect::accept::{Wanted, wanted};
 use crate::dialect::asked::{Asked, BranchPoint, ConversationRef, Question, Shape, What};
 use crate::dialect::given::RunInput;
 use crate::dialect::reply::{Numbered, Position, Reply, StreamOptions};

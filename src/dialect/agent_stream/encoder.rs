@@ -9,6 +9,7 @@ use super::session_row::{SessionRow, call, focus};
 use super::state;
 use super::telemetry;
 use crate::bounded::json;
+use crate::chat::approval::APPROVAL_REQUEST;
 use crate::chat::artifact::Artifact;
 use crate::chat::event::{AgentEvent, Within};
 use crate::chat::failure::FailureCode;
@@ -339,5 +340,5 @@ fn is_of_context(code: FailureCode) -> bool {
 /// A sentence about a call that waits for a person: these clients know nothing of it.
 fn waits(artifact: &Artifact) -> Option<String> {
     let tool = artifact.payload.get("tool").and_then(Value::as_str)?;
-    (artifact.kind == "approval_request").then(|| format!("\n\nThis needs an approval first: {tool}."))
+    (artifact.kind == APPROVAL_REQUEST).then(|| format!("\n\nThis needs an approval first: {tool}."))
 }

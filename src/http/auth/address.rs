@@ -1,8 +1,8 @@
 //! Addresses of the settings that say who a user is, or that get what only their user may have.
 
-use url::{Host, Url};
+use url::Url;
 
-use crate::bounded::address::is_metadata_host;
+use crate::bounded::address::{is_loopback, is_metadata_host};
 
 /// An address that keys or tokens may come from. Whoever can change the answer can be any user.
 pub(super) fn source(text: &str) -> Result<Url, &'static str> {
@@ -22,15 +22,5 @@ pub(super) fn source(text: &str) -> Result<Url, &'static str> {
     match is_metadata_host(&url) {
         true => Err("is a link-local address, where there is no such server"),
         false => Ok(url),
-    }
-}
-
-/// Whether it is this machine.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }

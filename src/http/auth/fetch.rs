@@ -9,8 +9,9 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde::Deserialize;
 use url::Url;
 
-use super::address::{is_loopback, source};
+use super::address::source;
 use super::keys::KeySet;
+use crate::bounded::address::is_loopback;
 use crate::bounded::client::{self, Reach};
 use crate::bounded::json;
 

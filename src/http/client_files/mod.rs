@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 use self::form::{Form, Said};
 use super::Services;
 use super::auth::Authenticated;
+use super::body;
 use super::problem::{Problem, VERSION_OF_MESSAGES};
 use super::share::Slot;
 use super::uploads;
@@ -144,7 +145,7 @@ async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<FileOfClient>, Problem> {
-    uploads::plain(&headers)?;
+    body::plain(&headers)?;
     let face = Face::of(&headers);
     let file = Form::new(face, &headers, body)?.file().await?;
     let (name, media_type, said) = (file.name(), file.media_type(), Said::default());

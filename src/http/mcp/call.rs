@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use crate::agent::ports::conversations::Role;
 use crate::chat::approval::{Approval, Consent, Decision};
 use crate::chat::ids::{ApprovalId, RunId};
 use crate::chat::run::RunRecord;
+use crate::dialect::accept::accepts;
 use crate::dialect::asked::{Asked, Shape};
 use crate::dialect::mcp::{
     AskArguments, CallRequest, Client, Id, InputReply, RpcError, Telling, Tool, asked, decided, direct,
@@ -70,7 +71,7 @@ pub(super) async fn prepare(
     (id, client): (Id, Client),
     headers: &HeaderMap,
 ) -> Result<Done, Told> {
-    let (tool, accepts_stream) = (call.found.tool, accepts_stream(headers));
+    let (tool, accepts_stream) = (call.found.tool, accepts(headers, "text/event-stream"));
     let shape = match tool {
         Tool::Profile if client.tasks => Shape::Record,
         Tool::Profile | Tool::Own if accepts_stream => Shape::Stream,
@@ -114,14 +115,6 @@ pub(super) async fn prepare(
         }
         Err(words) => Done::Answer(telling.refused(&words)),
     })
-}
-
-/// Whether a client takes a stream; who says nothing takes anything.
-fn accepts_stream(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
-    values.peek().is_none()
-        || values
-            .any(|value| value.to_str().is_ok_and(|text| text.contains("text/event-stream") || text.contains("*/*")))
 }
 
 fn begins(asked: Asked, telling: Telling, off: CancellationToken) -> Done {

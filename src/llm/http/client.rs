@@ -7,6 +7,7 @@ use reqwest::{Body, Client, Url};
 use super::json::JsonBody;
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
+use crate::bounded::address::is_loopback;
 use crate::bounded::client::{Reach, builder};
 
 /// All clients, whose connections are kept and used again.
@@ -44,19 +45,9 @@ impl Clients {
         }
     }
 
-    /// The client for requests to `url`.
+    /// The client for requests to `url`. A proxy of the environment cannot reach this machine's own ports.
     pub(super) fn for_url(&self, url: &Url) -> Client {
         if is_loopback(url) { self.direct.clone() } else { self.proxied.clone() }
-    }
-}
-
-/// A proxy of the environment cannot reach this machine's own ports.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
     }
 }
 

@@ -8,7 +8,6 @@
 use async_trait::async_trait;
 
 use super::{SqlStore, audit};
-use crate::agent::ports::audit::sha256;
 use crate::agent::ports::previews::{
     ClaimError, ClaimToken, Claimed, NewPreview, PreviewClaims, PreviewStore, RecordError as NotRecorded,
     WaitingPreview,
@@ -16,6 +15,7 @@ use crate::agent::ports::previews::{
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, Fact};
 use crate::chat::caller::Owner;
+use crate::chat::digest::sha256_hex;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{ConversationId, PreviewId};
 use crate::chat::preview::{Base, Change, Decided, Origin, Preview, Verdict};
@@ -426,5 +426,5 @@ fn by_user(act: Act, scope: &Scope) -> Fact<'_> {
 
 /// A digest of what saving the change sends.
 fn sent(change: &Change) -> String {
-    sha256(&change.body.to_string())
+    sha256_hex(change.body.to_string().as_bytes())
 }

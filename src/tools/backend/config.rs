@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::bounded::address::is_metadata_host;
+use crate::bounded::address::{is_loopback, is_metadata_host};
 use crate::tools::secret::{Secret, header};
 
 /// What stands for the caller's tenant in `scope` and `audience`.
@@ -192,10 +192,5 @@ pub(super) fn token_url(text: &str) -> Option<Url> {
     if url.fragment().is_some() || names_user || is_metadata_host(&url) {
         return None;
     }
-    let is_here = match url.host()? {
-        url::Host::Ipv4(address) => address.is_loopback(),
-        url::Host::Ipv6(address) => address.is_loopback(),
-        url::Host::Domain(name) => name == "localhost",
-    };
-    (url.scheme() == "https" || url.scheme() == "http" && is_here).then_some(url)
+    (url.scheme() == "https" && url.has_host() || url.scheme() == "http" && is_loopback(&url)).then_some(url)
 }

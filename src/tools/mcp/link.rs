@@ -19,12 +19,13 @@ use rmcp::{ClientHandler, Peer, ServiceError, ServiceExt};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use url::{Host, Url};
+use url::Url;
 
 use super::config::McpConfig;
 use super::guard::Guarded;
 use super::look::EVENT_BYTES;
 use super::program::{self, short};
+use crate::bounded::address::is_loopback;
 use crate::bounded::client::{Reach, builder};
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, NodeBudget};
@@ -156,12 +157,7 @@ impl ClientHandler for Listener {
 /// A client for a server; one on this machine is reached without the proxy that the environment may name.
 pub(super) fn client(name: &str, config: &McpConfig, intake: &Intake) -> Result<Guarded, LinkError> {
     let url = config.url.expose();
-    let is_near = match Url::parse(url).as_ref().map(Url::host) {
-        Ok(Some(Host::Domain(name))) => name == "localhost",
-        Ok(Some(Host::Ipv4(ip))) => ip.is_loopback(),
-        Ok(Some(Host::Ipv6(ip))) => ip.is_loopback(),
-        Ok(None) | Err(_) => false,
-    };
+    let is_near = Url::parse(url).is_ok_and(|url| is_loopback(&url));
     let client = builder(Reach::Private);
     let client = if is_near { client.no_proxy() } else { client };
     let tokens = MachineTokens::new(name, &config.issuer(), url).map_err(LinkError::Client)?;

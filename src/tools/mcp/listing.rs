@@ -4,16 +4,16 @@
 //! **Invariant:** a definition is what the operator pinned, or what was seen first, by whichever process. A server that changes
 //! a tool unseen loses it until the operator accepts the change.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::config::McpConfig;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
+use crate::chat::digest::{sha256_hex, sorted};
 use crate::chat::schema::Schema;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 
@@ -60,25 +60,13 @@ pub(super) struct Seen {
 /// SHA-256, in hex, of what a model and our rules take from a tool: its name, description, schema, and whether it claims
 /// only to read. The order of keys makes no difference.
 pub(super) fn digest_of(tool: &Tool) -> String {
-    let text = canonical(&json!({
+    let text = sorted(&json!({
         "name": tool.name,
         "description": tool.description,
         "inputSchema": *tool.input_schema,
         "readOnly": claims_to_read(tool),
     }));
-    digest(&SHA256, text.to_string().as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The same value with all keys in order.
-fn canonical(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let sorted: BTreeMap<&String, Value> = map.iter().map(|(key, value)| (key, canonical(value))).collect();
-            sorted.into_iter().map(|(key, value)| (key.clone(), value)).collect()
-        }
-        Value::Array(items) => items.iter().map(canonical).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
+    sha256_hex(text.to_string().as_bytes())
 }
 
 fn claims_to_read(tool: &Tool) -> bool {
@@ -160,8 +148,7 @@ fn name(server: &str, tool: &str) -> String {
     if whole.len() <= NAME_CHARS && !tool.is_empty() && tool.chars().all(is_plain) {
         return whole;
     }
-    let digest = digest(&SHA256, tool.as_bytes());
-    let tail: String = digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let tail: String = sha256_hex(tool.as_bytes()).chars().take(8).collect();
     let head = whole.chars().map(|c| if is_plain(c) { c } else { '_' }).take(NAME_CHARS - 1 - tail.len());
     format!("{}_{tail}", head.collect::<String>())
 }

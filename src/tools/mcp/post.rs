@@ -95,7 +95,7 @@ async fn answer(
         return Ok(StreamableHttpPostResponse::Accepted);
     }
     let session = response.headers().get(HEADER_SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let kind = text_of(&response, &CONTENT_TYPE).unwrap_or_default();
+    let kind = text_of(&response, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let is_json = kind.starts_with(JSON_MIME_TYPE);
     if !status.is_success() {
         return refusal(response, is_json, &secrets)

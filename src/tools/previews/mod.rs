@@ -28,7 +28,7 @@ use crate::chat::causes::Causes;
 use crate::chat::ids::PreviewId;
 use crate::chat::preview::{Decided, SaveVerb, Verdict};
 
-pub use reader::{Found, Now, Reader, Readers, base, sorted};
+pub use reader::{Found, Now, Reader, Readers, base};
 pub use recorder::{PreviewBounds, Recorder};
 
 use reader::digest_of;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use aws_lc_rs::digest::{SHA256, digest};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::chat::caller::Caller;
+use crate::chat::digest::{sha256_hex, sorted};
 use crate::chat::preview::{Base, Change};
 use crate::tools::backend::BackendError;
 
@@ -60,21 +60,7 @@ pub fn base(name: &str, reader: &dyn Reader, state: Option<&Value>) -> Base {
 
 /// SHA-256 of `value` as compact JSON with sorted keys, in hex.
 pub fn digest_of(value: &Value) -> String {
-    let text = sorted(value).to_string();
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The same with the keys of all objects in order.
-pub fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
-            fields.sort_unstable_by_key(|(key, _)| *key);
-            Value::Object(fields.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
+    sha256_hex(sorted(value).to_string().as_bytes())
 }
 
 #[cfg(test)]

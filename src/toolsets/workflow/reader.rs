@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::kept;
 use crate::chat::caller::Caller;
+use crate::chat::digest::sorted;
 use crate::chat::preview::Change;
 use crate::tools::backend::{Backend, BackendError, Request};
 use crate::tools::keys::text;
 use crate::tools::pages::all_rows;
-use crate::tools::previews::{Found, Now, Reader, sorted};
+use crate::tools::previews::{Found, Now, Reader};
 
 /// The reader's name, as previews have it.
 pub const NAME: &str = "workflow_rule";

@@ -3,7 +3,6 @@
 
 mod earlier;
 mod results;
-mod stopping;
 mod turns;
 
 use std::collections::{BTreeSet, VecDeque};

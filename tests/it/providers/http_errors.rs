@@ -41,7 +41,8 @@ async fn every_recorded_error_says_whether_and_when_to_try_again() {
         assert_eq!(observed, row["expected"], "{row:#}");
         let words = row["expected"]["message_contains"].as_str().unwrap();
         assert!(report(&error).contains(words), "{} does not say {words}", report(&error));
-        assert_eq!(error.to_string(), error.kind.public_message(), "the user gets our own words");
+        let own = format!("LLM provider error: {}", error.kind.words());
+        assert_eq!(error.to_string(), own, "the user gets our own words");
     }
 }
 

@@ -3,12 +3,12 @@
 use super::super::SqlStore;
 use super::super::signals::NewSignals;
 use super::{Told, tell};
-use crate::agent::ports::audit::sha256;
 use crate::agent::ports::directives::{
     CommandRule, LiveLimits, NewDirective, RequestError, RequestKey, Requested, Wanted,
 };
 use crate::chat::approval::Consent;
 use crate::chat::caller::Owner;
+use crate::chat::digest::sha256_hex;
 use crate::chat::directive::{Directive, DirectiveApproval, DirectiveStatus};
 use crate::chat::ids::{ConversationId, DirectiveId};
 use crate::store::database::Connection;
@@ -28,7 +28,7 @@ impl SqlStore {
         if let Some(name) = a_secret(&wanted.prepared.payload) {
             return Err(Undone::Refused(RequestError::Secret(name)));
         }
-        let request_key = wanted.key.as_ref().map(|key| (sha256(&key.as_kept()), key.asked().to_owned()));
+        let request_key = wanted.key.as_ref().map(|key| (sha256_hex(key.as_kept().as_bytes()), key.asked().to_owned()));
         let mut transaction = self.database.write(Reach::Tenant(&scope)).await?;
         // Whoever else requests one in this tenant waits until this one is kept, and finds it then.
         let mut signals = NewSignals::hold(&mut transaction, [&scope]).await?;
@@ -185,7 +185,7 @@ async fn of_key(
 fn kept_intent(intent: &str) -> String {
     match intent.len() <= INTENT_BYTES {
         true => storable(intent).into_owned(),
-        false => format!("sha256:{}", sha256(intent)),
+        false => format!("sha256:{}", sha256_hex(intent.as_bytes())),
     }
 }
 

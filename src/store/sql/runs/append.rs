@@ -10,9 +10,9 @@ use super::payloads::{PayloadRow, insert_payloads};
 use super::places::keep_place;
 use super::usage::{Charge, charge};
 use super::{Seat, SqlStore, charged_seat};
-use crate::agent::ports::audit::sha256;
 use crate::agent::ports::store::Commit;
 use crate::chat::audit::{Act, Fact};
+use crate::chat::digest::sha256_hex;
 use crate::chat::fate::CallFate;
 use crate::chat::ids::{RunId, ToolCallId};
 use crate::chat::signal::{SignalFact, SignalSource, Subscriptions};
@@ -121,7 +121,7 @@ impl SqlStore {
         };
         let fact = Fact {
             tool: Some(&call.name),
-            arguments: Some(sha256(&arguments)),
+            arguments: Some(sha256_hex(arguments.as_bytes())),
             ..of_call(Act::WriteDispatched, &conversation, run, &call.id)
         };
         tell(&mut batch, &conversation.scope, fact);
@@ -132,7 +132,7 @@ impl SqlStore {
 
 /// A call's id as a key of bounded length.
 pub(super) fn call_key(call: &ToolCallId) -> String {
-    sha256(call.as_str())
+    sha256_hex(call.as_str().as_bytes())
 }
 
 /// The audit record's fact of any call of a run: its user's.

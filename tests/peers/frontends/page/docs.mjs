@@ -54,7 +54,8 @@ await tell(async () => {
     const answer = (await answered).status();
     await reach('[id="operations-Agent Chat-startRun"], [id="operations-Agent_Chat-startRun"]');
     await page.click('[id="operations-Agent Chat-startRun"] .opblock-summary-control, [id="operations-Agent_Chat-startRun"] .opblock-summary-control');
-    const opened = await page.locator('.opblock.is-open .responses-table').first().isVisible();
+    const table = page.locator('.opblock.is-open .responses-table').first();
+    const opened = await table.waitFor().then(() => true, () => false);
     await page.waitForTimeout(500);
     if (process.argv[2]) await page.screenshot({ path: process.argv[2] });
     const seen = { title, operations, opened, answer, requests: [...requests], violations: [...violations], errors: [...errors] };

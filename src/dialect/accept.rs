@@ -16,12 +16,7 @@ pub enum Wanted {
 /// The format that the client prefers. It gets events unless it prefers JSON or lines to them: libraries that add
 /// `application/json` to `*/*` do not mean it.
 pub fn wanted(headers: &HeaderMap) -> Wanted {
-    let accepts: Vec<&str> = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|v| v.split(','))
-        .collect();
+    let accepts = ranges(headers);
     let [events, json, lines] = ["text/event-stream", "application/json", "application/x-ndjson"]
         .map(|media_type| weight(&accepts, media_type));
     match lines > events.max(json) {
@@ -29,6 +24,16 @@ pub fn wanted(headers: &HeaderMap) -> Wanted {
         false if json > events => Wanted::Json,
         false => Wanted::Events,
     }
+}
+
+/// Whether a client takes answers of `media_type`; who says nothing takes anything.
+pub fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    !headers.contains_key(header::ACCEPT) || weight(&ranges(headers), media_type) > 0
+}
+
+fn ranges(headers: &HeaderMap) -> Vec<&str> {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).collect()
 }
 
 /// The weight of a media type in thousandths, by the most specific range that covers it; 0 when none does.
