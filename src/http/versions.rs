@@ -22,8 +22,8 @@ pub(super) struct VersionsBody {
 /// The runs of a conversation as a tree.
 pub(super) struct Tree {
     nodes: HashMap<RunId, RunNode>,
-    /// The runs that begin with a question, by what they go on from, oldest first; `None` at the beginning.
-    asking: HashMap<Option<RunId>, Vec<RunId>>,
+    /// The runs that begin with a question, by the run and the message of it that they go on from, oldest first.
+    asking: HashMap<(Option<RunId>, Option<i64>), Vec<RunId>>,
     /// The newest run behind each run, itself included, and its place in time.
     newest: HashMap<RunId, (usize, RunId)>,
 }
@@ -35,7 +35,7 @@ impl Tree {
         for (at, node) in nodes.iter().enumerate() {
             tree.newest.insert(node.run, (at, node.run));
             if node.asked.is_some() {
-                tree.asking.entry(node.parent).or_default().push(node.run);
+                tree.asking.entry((node.parent, node.message)).or_default().push(node.run);
             }
         }
         // A run begins after the one that it goes on from: from the newest back, what is behind a run is known before it.
@@ -77,7 +77,7 @@ impl Tree {
 
     /// The runs that begin with a question at the place of `run`, itself included, with what they ask.
     fn siblings(&self, run: RunId) -> impl Iterator<Item = (RunId, &str)> {
-        let siblings = self.nodes.get(&run).and_then(|node| self.asking.get(&node.parent));
+        let siblings = self.nodes.get(&run).and_then(|node| self.asking.get(&(node.parent, node.message)));
         let asked = |run: &RunId| Some((*run, self.nodes.get(run)?.asked.as_deref()?));
         siblings.into_iter().flatten().filter_map(asked)
     }
@@ -105,15 +105,17 @@ mod tests {
 
     #[test]
     fn each_version_leads_to_the_newest_run_behind_it() {
-        let runs: [RunId; 7] = std::array::from_fn(|_| RunId::fresh());
-        let [a, behind_a, again, edited, behind_again, b, went_on] = runs;
-        let node = |run, parent, asked: Option<&str>| RunNode { run, parent, asked: asked.map(str::to_owned) };
+        let runs: [RunId; 8] = std::array::from_fn(|_| RunId::fresh());
+        let [a, behind_a, again, edited, behind_again, within, b, went_on] = runs;
+        let node =
+            |run, parent, asked: Option<&str>| RunNode { run, parent, message: None, asked: asked.map(str::to_owned) };
         let tree = Tree::of(vec![
             node(a, None, Some("A")),
             node(behind_a, Some(a), Some("B")),
             node(again, None, Some("A")),
             node(edited, None, Some("A!")),
             node(behind_again, Some(again), Some("B")),
+            RunNode { message: Some(1), ..node(within, Some(edited), Some("C")) },
             node(b, Some(edited), Some("B")),
             node(went_on, Some(b), None),
         ]);
@@ -125,6 +127,7 @@ mod tests {
         assert_eq!(tree.answers(a), versions(0, &[behind_a, behind_again]), "the first answer");
         assert_eq!(tree.answers(again), versions(1, &[behind_a, behind_again]), "the second");
         assert_eq!(tree.answers(edited), None, "one answer");
+        assert_eq!(tree.questions(within), None, "what goes on from within an answer is no version of what follows it");
         assert_eq!(tree.questions(b), None, "one text; the same one elsewhere is another question");
         assert_eq!(tree.answers(went_on), None, "no question");
         assert_eq!(tree.questions(RunId::fresh()), None, "an unknown run");

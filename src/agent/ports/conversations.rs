@@ -256,6 +256,8 @@ pub struct RunNode {
     pub run: RunId,
     /// The run that it goes on from; `None` at the beginning.
     pub parent: Option<RunId>,
+    /// The number of that run's message behind which it begins; `None` behind all of them.
+    pub message: Option<i64>,
     /// Where it begins with a message of the user: what tells that from others. Of a run that has the place of no other
     /// it says nothing.
     pub asked: Option<String>,

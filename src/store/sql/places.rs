@@ -195,6 +195,19 @@ pub(super) struct FoundState {
     pub(super) recap: Option<Recap>,
     /// What was said and asked before an answer.
     pub(super) clarification: Option<Clarification>,
+    /// The number of the run that has left these two.
+    pub(super) left_by: Option<i64>,
+}
+
+impl FoundState {
+    /// The same for a run that goes on from that run, or from that message of it: without what was left on another branch.
+    pub(super) fn on_branch(self, from: Option<(i64, Option<i64>)>) -> Self {
+        let is_behind = |by: i64| from.is_some_and(|(run, seq)| run > by || run == by && seq.is_none());
+        match self.left_by.is_none_or(is_behind) {
+            true => self,
+            false => Self { place: self.place, ..Self::default() },
+        }
+    }
 }
 
 /// Where a run begins.
@@ -216,24 +229,28 @@ impl Arrival {
     }
 }
 
+/// Its place, recap, clarification, and who left them.
+type StateRow = (Option<String>, Option<String>, Option<String>, Option<i64>);
+
 /// The state of a conversation.
 pub(super) async fn find_state(connection: &mut dyn Connection, scope: &Scope, id: &str) -> Result<FoundState, Fault> {
-    let row: Option<(Option<String>, Option<String>, Option<String>)> = query(
-        "SELECT place, recap, clarification FROM conversation_state
+    let row: Option<StateRow> = query(
+        "SELECT place, recap, clarification, left_by FROM conversation_state
          WHERE tenant = $1 AND user_id = $2 AND conversation = $3",
     )
     .bind((scope, id))
     .fetch_optional(connection)
     .await?;
-    let (place, recap, clarification) = row.unwrap_or_default();
+    let (place, recap, clarification, left_by) = row.unwrap_or_default();
     Ok(FoundState {
         place: place.as_deref().map(decode_place).transpose()?,
         recap: decode_state(recap.as_deref())?,
         clarification: decode_state(clarification.as_deref())?,
+        left_by,
     })
 }
 
-/// Keeps what a run leaves of the state of its conversation.
+/// Keeps what the run `by` leaves of the state of its conversation.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
@@ -241,7 +258,7 @@ pub(super) fn keep_state(
     batch: &mut Batch,
     scope: &Scope,
     id: &str,
-    left: StateLeft<'_>,
+    (by, left): (i64, StateLeft<'_>),
     now: i64,
 ) -> Result<(), RecordError> {
     keep_names(batch, scope, id, left.names, now);
@@ -250,12 +267,13 @@ pub(super) fn keep_state(
     }
     let keep = batch.say(
         "INSERT INTO conversation_state (tenant, user_id, conversation, opened_at, unused, recap, context_usage,
-             clarification)
-         VALUES ($1, $2, $3, $4, 0, $5, $6, $7)
+             clarification, left_by)
+         VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $9)
          ON CONFLICT (tenant, user_id, conversation) DO UPDATE SET
              recap = COALESCE(excluded.recap, conversation_state.recap),
              context_usage = COALESCE(excluded.context_usage, conversation_state.context_usage),
-             clarification = CASE WHEN $8 = 1 THEN excluded.clarification ELSE conversation_state.clarification END",
+             clarification = CASE WHEN $8 = 1 THEN excluded.clarification ELSE conversation_state.clarification END,
+             left_by = excluded.left_by",
     );
     let (clarification, is_new) = match left.clarification {
         Left::Same => (None, 0_i64),
@@ -263,7 +281,7 @@ pub(super) fn keep_state(
         Left::Is(so_far) => (Some(so_far), 1),
     };
     keep.bind((scope, id, now, encode_state(left.recap)?, encode_state(left.context_usage)?));
-    keep.bind((encode_state(clarification)?, is_new));
+    keep.bind((encode_state(clarification)?, is_new, by));
     Ok(())
 }
 

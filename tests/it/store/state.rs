@@ -8,7 +8,7 @@ use switchboard::agent::ports::places::Opening;
 use switchboard::agent::ports::store::{NewRun, Question, RunEnd, StateLeft};
 use switchboard::agent::ports::summaries::{HistoryBound, Keep, KeptSummary};
 use switchboard::chat::ids::ConversationId;
-use switchboard::chat::input::Ask;
+use switchboard::chat::input::{Ask, Parent};
 use switchboard::chat::place::{Entity, Place};
 use switchboard::chat::run::RunState;
 use switchboard::chat::state::{ContextUsage, Mentioned, Recap, SummaryFigures};
@@ -47,8 +47,14 @@ pub async fn what_a_run_leaves_is_there_for_the_next_one(database: &impl Databas
         assert_eq!(session.context_usage.as_ref(), Some(&usage));
         assert_eq!(session.place, None, "it says nothing of the place");
     }
+    let (run, start) = room.say(&*store, "next").await;
+    assert_eq!(start.recap, Some(second.clone()));
+    store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await.unwrap();
+    let (run, start) = room.ask(&*store, &Ask::message("anew"), Some(Parent::Root)).await.unwrap();
+    assert_eq!(start.recap, None, "it is of another branch");
+    store.finish_run(run, said(1, &[]), ended(RunState::Cancelled)).await.unwrap();
     let (_, start) = room.say(&*store, "next").await;
-    assert_eq!(start.recap, Some(second));
+    assert_eq!(start.recap, Some(second), "a branch that leaves nothing is behind it, by its number");
     for other in Room::strangers() {
         let (_, start) = other.say(&*store, "next").await;
         assert_eq!(start.recap, None, "it is nobody else's");

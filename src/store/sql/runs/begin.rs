@@ -67,7 +67,7 @@ impl SqlStore {
         let first = make(&conversation, run, now);
         let (mut transaction, made): (_, Option<(i64, Option<String>)>) =
             self.database.write_first(Reach::User(&conversation.scope), first).await?;
-        let (found, FoundState { place: was_at, recap, clarification }) = match made {
+        let (found, left) = match made {
             Some((decisions, place)) => {
                 let place = place.as_deref().map(decode_place).transpose()?;
                 (Found::Nothing { decisions }, FoundState { place, ..FoundState::default() })
@@ -94,6 +94,8 @@ impl SqlStore {
             Some(opened) => opened,
             None => resolve(&mut transaction, &conversation, run, now).await?,
         };
+        let left = left.on_branch(parent.map(|parent| (parent.run_seq, parent.seq)));
+        let FoundState { place: was_at, recap, clarification, .. } = left;
         let context = run.context.cloned().or(context);
         message.form = run.form.map(Arc::from).or(message.form);
         let state = match is_opening {

@@ -77,7 +77,7 @@ impl SqlStore {
         keep_answer(&mut batch, run, end.answer)?;
         keep_left(&mut batch, run, end.left)?;
         insert_approvals(&mut batch, &seat.conversation, end.approvals)?;
-        keep_state(&mut batch, &seat.conversation.scope, &seat.conversation.id, end.state_left, now)?;
+        keep_state(&mut batch, &seat.conversation.scope, &seat.conversation.id, (seat.run_seq, end.state_left), now)?;
         note_seen(&mut batch, run, charged_upto);
         batch.commit(transaction).await?;
         Ok(())

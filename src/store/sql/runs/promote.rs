@@ -95,8 +95,9 @@ impl SqlStore {
         let context = context_of(&mut transaction, &conversation, run_seq).await?;
         let decided = call_of(&mut transaction, &conversation, run).await?;
         let answered = answered_of(&mut transaction, &conversation, run_seq).await?;
-        let FoundState { place, recap, clarification } =
-            find_state(&mut transaction, &conversation.scope, &conversation.id).await?;
+        let left = find_state(&mut transaction, &conversation.scope, &conversation.id).await?;
+        let left = left.on_branch(parent.map(|parent| (parent.run_seq, parent.seq)));
+        let FoundState { place, recap, clarification, .. } = left;
         let Arrival { place, is_moved, is_refocused } = match arrives.as_deref().map(decode_update).transpose()? {
             Some(update) => Arrival::new(place, &update, &context_type),
             None => Arrival { place, is_moved: false, is_refocused: false },

@@ -134,13 +134,13 @@ impl SqlStore {
 
     pub(super) async fn try_tree(&self, scope: &Scope, id: &ConversationId) -> Result<Vec<RunNode>, Fault> {
         let rows: Vec<NodeRow> = query(concat!(
-            "SELECT n.id, n.parent, n.run_seq, m.seq IS NOT NULL AS asks,
+            "SELECT n.id, n.parent, n.parent_seq, n.run_seq, m.seq IS NOT NULL AS asks,
                  CASE WHEN n.siblings > 1 THEN CAST(LENGTH(m.body) AS TEXT) || ' ' || SUBSTR(m.body, 1, 2000) END AS asked
              FROM (SELECT r.id, ",
             run_parent!(),
-            " AS parent, r.run_seq, COUNT(*) OVER (PARTITION BY ",
+            " AS parent, r.parent_seq, r.run_seq, COUNT(*) OVER (PARTITION BY ",
             run_parent!(),
-            ") AS siblings
+            ", r.parent_seq) AS siblings
                  FROM runs r WHERE r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3
                  ORDER BY r.run_seq DESC LIMIT $4) AS n
              LEFT JOIN messages m ON m.tenant = $1 AND m.user_id = $2 AND m.conversation = $3 AND m.run_seq = n.run_seq
@@ -159,6 +159,7 @@ impl SqlStore {
 struct NodeRow {
     id: String,
     parent: Option<i64>,
+    parent_seq: Option<i64>,
     run_seq: i64,
     asks: bool,
     /// Where another run has the same place: how long the message is, and how it begins.
@@ -173,7 +174,8 @@ fn nodes(newest_first: Vec<NodeRow>) -> Result<Vec<RunNode>, Fault> {
         let run = RunId::parse(&row.id).map_err(RecordError::from)?;
         ids.insert(row.run_seq, run);
         let parent = row.parent.and_then(|parent| ids.get(&parent).copied());
-        nodes.push(RunNode { run, parent, asked: row.asks.then(|| row.asked.unwrap_or_default()) });
+        let asked = row.asks.then(|| row.asked.unwrap_or_default());
+        nodes.push(RunNode { run, parent, message: row.parent_seq, asked });
     }
     Ok(nodes)
 }
