@@ -30,6 +30,7 @@ use crate::tools::backend::{Backends, ServiceMode};
 /// # Errors
 /// See [`StartError`].
 pub async fn check(config: &Config, assets: &Assets) -> Result<Vec<ModelChoice>, StartError> {
+    store::understand(&config.store)?;
     let in_memory = store::StoreConfig { url: "sqlite::memory:".to_owned(), ..store::StoreConfig::default() };
     let store = store::open(&in_memory, Arc::new(SystemClock), Arc::default()).await?;
     let intake = Intake::new(Memory::new(config.limits.memory_bytes));

@@ -55,7 +55,7 @@ impl DemoBackend {
         clock: Arc<dyn Clock>,
     ) -> Result<Url, StartError> {
         let seed = seed(assets)?;
-        let (listener, address) = listen(("127.0.0.1:0", false)).await?;
+        let (listener, address) = listen("127.0.0.1:0").await?;
         let router = backend::router(seed, Doors { auth, service }, clock);
         self.serving.spawn(backend::serve(listener, router, self.stop.clone().cancelled_owned()));
         root_url("backend.base_url", &format!("http://{address}"))

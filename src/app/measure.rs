@@ -36,7 +36,7 @@ impl Measured {
             return Ok(Self::default());
         }
         let page = Some(prometheus::record()?);
-        let listener = if config.bind.is_empty() { None } else { Some(listen((&config.bind, false)).await?) };
+        let listener = if config.bind.is_empty() { None } else { Some(listen(&config.bind).await?) };
         Ok(Self { page, listener, ..Self::default() })
     }
 

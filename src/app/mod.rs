@@ -71,7 +71,7 @@ use crate::webhooks::Webhooks;
 use crate::workspace::config::WorkspaceConfig;
 use demo::DemoBackend;
 use measure::Measured;
-use parts::{Tools, backends, default_models, listen, none_if_zero, root_url, router, tools_and_profiles};
+use parts::{Bound, Tools, backends, default_models, none_if_zero, root_url, router, tools_and_profiles};
 use ready::Ready;
 use workspace::Workspace;
 
@@ -169,7 +169,7 @@ pub enum StartError {
 }
 
 impl App {
-    /// Opens the database, starts the demo backend if the configuration needs it, and binds the listener.
+    /// Opens the database, starts the demo backend if the configuration needs it, and listens.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -192,7 +192,8 @@ impl App {
         let WorkspaceConfig { user: local, role: of_local, .. } = &config.workspace;
         let tokens_of_own = DevTokens::new(auth.clone(), clock.clone(), local, of_local);
         let dev_tokens = (config.auth.mode == Mode::Dev).then(|| tokens_of_own.clone());
-        let (listener, address) = listen(config.server.bind()).await?;
+        let bound = Bound::at(config.server.bind()).await?;
+        let address = bound.address();
         let local_user = match local.is_empty() {
             true => None,
             false => LocalUser::new(config.auth.mode, tokens_of_own, address),
@@ -380,6 +381,7 @@ impl App {
         if config.launch.is_some() {
             services.open_first_dialog().await;
         }
+        let listener = bound.listen()?;
         if let Some(kept) = kept_files {
             kept.start();
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use url::Url;
 
 use super::StartError;
@@ -175,22 +175,65 @@ pub(super) fn router(
     })
 }
 
-/// Listens at an address; with `or_next`, where its port is taken, at the first one behind it that is not.
-pub(super) async fn listen((address, or_next): (&str, bool)) -> Result<(TcpListener, SocketAddr), StartError> {
-    let failed = |error| StartError::Listen { address: address.to_owned(), error };
-    let mut bound = TcpListener::bind(address).await;
-    if or_next && bound.as_ref().is_err_and(is_taken) {
-        let (host, first) = address.rsplit_once(':').unwrap_or((address, "0"));
-        for port in first.parse::<u16>().into_iter().flat_map(|first| first..=u16::MAX).skip(1) {
-            bound = TcpListener::bind(format!("{host}:{port}")).await;
-            if !bound.as_ref().is_err_and(is_taken) {
-                break;
+/// Connections that wait to be taken: as many as Tokio's own listeners have.
+const BACKLOG: u32 = 1024;
+
+/// An address that is this process's. Nobody is let wait there before there is somebody to answer.
+pub(super) struct Bound {
+    socket: TcpSocket,
+    address: SocketAddr,
+}
+
+impl Bound {
+    /// The address; with `or_next`, where its port is taken, the first one behind it that is not.
+    pub(super) async fn at((address, or_next): (&str, bool)) -> Result<Self, StartError> {
+        let failed = |error| StartError::Listen { address: address.to_owned(), error };
+        let mut bound = bind(address).await;
+        if or_next && bound.as_ref().is_err_and(is_taken) {
+            let (host, first) = address.rsplit_once(':').unwrap_or((address, "0"));
+            for port in first.parse::<u16>().into_iter().flat_map(|first| first..=u16::MAX).skip(1) {
+                bound = bind(&format!("{host}:{port}")).await;
+                if !bound.as_ref().is_err_and(is_taken) {
+                    break;
+                }
             }
         }
+        let socket = bound.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self { socket, address })
     }
-    let listener = bound.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
+
+    /// It.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes connections from now on.
+    pub(super) fn listen(self) -> Result<TcpListener, StartError> {
+        let Self { socket, address } = self;
+        socket.listen(BACKLOG).map_err(|error| StartError::Listen { address: address.to_string(), error })
+    }
+}
+
+/// A socket at the first of the addresses that `address` stands for which can be had.
+async fn bind(address: &str) -> std::io::Result<TcpSocket> {
+    let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+    for address in lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address) {
+            Ok(()) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Listens at an address.
+pub(super) async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), StartError> {
+    let bound = Bound::at((address, false)).await?;
+    let address = bound.address();
+    Ok((bound.listen()?, address))
 }
 
 fn is_taken(error: &std::io::Error) -> bool {

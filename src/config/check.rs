@@ -84,6 +84,10 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
     runs(config, problems);
     config.metrics.check(problems);
+    // Of port 0 each has another one.
+    if config.metrics.bind == config.server.bind().0 && !config.metrics.bind.ends_with(":0") {
+        problems.push(Problem::new("metrics.bind", "is the address of server.bind"));
+    }
     config.telemetry.check(problems);
     limits(config, problems);
     if let Err(error) = config.log.level.parse::<tracing_subscriber::EnvFilter>() {
@@ -242,6 +246,8 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
     // The url may hold a password, so it is not repeated.
     if events.url != "local" && !log::is_shared(&events.url) {
         problems.push(Problem::new("events.url", "must be \"local\" or begin with redis:// or rediss://"));
+    } else if let Some(mistake) = Some(&events.url).filter(|url| *url != "local").and_then(|url| log::mistake(url)) {
+        problems.push(Problem::new("events.url", format!("cannot be understood: {mistake}")));
     }
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.');
     if events.prefix.is_empty() || events.prefix.len() > 64 || !events.prefix.bytes().all(is_plain) {

@@ -44,8 +44,8 @@ pub(super) fn spawn(runs: &Arc<Runs>) {
     };
     let keeping = async move {
         tokio::select! {
-            () = each_beat(renewing, Duty::new("leases"), async |runs, _| runs.renew().await) => {}
-            () = each_beat(choring, Duty::new("ended runs"), async |runs, chores| runs.chores(chores).await) => {}
+            () = each_beat(renewing, Duty::new("leases", 1), async |runs, _| runs.renew().await) => {}
+            () = each_beat(choring, Duty::new("ended runs", REAPING_S), async |runs, chores| runs.chores(chores).await) => {}
             () = nothing_left => {}
         }
     };
@@ -55,6 +55,8 @@ pub(super) fn spawn(runs: &Arc<Runs>) {
 /// Something that is done each beat.
 struct Duty {
     name: &'static str,
+    /// Of how many beats one asks the store.
+    each: u64,
     beats: u64,
     is_failing: bool,
     /// Whether the last tidying left something.
@@ -62,8 +64,8 @@ struct Duty {
 }
 
 impl Duty {
-    fn new(name: &'static str) -> Self {
-        Self { name, beats: 0, is_failing: false, is_untidy: false }
+    fn new(name: &'static str, each: u64) -> Self {
+        Self { name, each, beats: 0, is_failing: false, is_untidy: false }
     }
 
     /// Says when it begins to fail, and when that is over.
@@ -75,6 +77,8 @@ impl Duty {
         };
         match (&failed, self.is_failing) {
             (Some(error), false) => tracing::error!(error, "{} are not seen to", self.name),
+            // Nothing was tried.
+            (None, true) if !self.beats.is_multiple_of(self.each) => return,
             (None, true) => tracing::info!("{} are seen to again", self.name),
             (Some(_), true) | (None, false) => {}
         }

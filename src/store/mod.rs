@@ -201,6 +201,18 @@ pub async fn open(
     Ok(Arc::new(store))
 }
 
+/// Looks whether the URL that `config` names can be understood.
+///
+/// # Errors
+/// When it cannot; it is not repeated.
+pub fn understand(config: &StoreConfig) -> Result<(), OpenError> {
+    match config.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => postgres::open::understand(&config.url),
+        // What else it may be is looked at where settings are.
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// The audit record of the store that `config` names, to be read alone: nothing is made, changed or held, so that a server
 /// may go on beside it.
 ///

@@ -153,6 +153,8 @@ pub async fn serve(
             }
         });
     }
+    // Nobody would answer whoever comes now: they are to find another replica.
+    drop(listener);
     finishing.cancel();
     connections.close();
     connections.wait().await;

@@ -86,6 +86,11 @@ pub fn is_shared(url: &str) -> bool {
     ["redis://", "rediss://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
+/// Why `url`, which names such a log, cannot be understood. It never repeats it.
+pub fn mistake(url: &str) -> Option<String> {
+    ::redis::Client::open(url).err().map(|error| error.to_string())
+}
+
 /// The log that `events` names; the events of a run are kept for `retention` after its end.
 ///
 /// # Errors

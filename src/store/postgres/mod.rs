@@ -8,7 +8,7 @@
 
 #[cfg(target_os = "linux")]
 mod no_delay;
-mod open;
+pub(super) mod open;
 
 use std::borrow::Cow;
 use std::mem;

@@ -127,6 +127,14 @@ fn no_answer() -> sqlx::Error {
     sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())
 }
 
+/// Looks whether `url` can be understood.
+///
+/// # Errors
+/// When it cannot.
+pub(in crate::store) fn understand(url: &str) -> Result<(), OpenError> {
+    options(url).map(drop)
+}
+
 /// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and
 /// `~/.pgpass`.
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {

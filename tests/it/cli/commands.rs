@@ -51,7 +51,7 @@ fn mistakes_on_the_command_line_end_with_two_and_failures_with_one() {
     let on_a_free_port = ("SERVER__BIND", "127.0.0.1:0");
     type Row<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], i32, &'a str);
     let in_use = format!("switchboard: cannot listen on {bind}: Address already in use (os error 98)");
-    let rows: [Row<'_>; 17] = [
+    let rows: [Row<'_>; 20] = [
         (&["fly"], &[], 2, "unrecognized subcommand 'fly'"),
         (&["--fly"], &[], 2, "unexpected argument '--fly'"),
         (&["token"], &[], 2, "--user"),
@@ -74,6 +74,24 @@ fn mistakes_on_the_command_line_end_with_two_and_failures_with_one() {
             &[on_a_free_port, ("STORE__URL", "postgres://u:hunter2@127.0.0.1:1/x")],
             1,
             "store: the store's database cannot be opened: error communicating with database: Connection refused",
+        ),
+        (
+            &["check-config"],
+            &[("STORE__URL", "postgres://u:hunter2@db/x?foo=1")],
+            1,
+            "store.url has a parameter that is not known",
+        ),
+        (
+            &["check-config"],
+            &[("EVENTS__URL", "redis://u:hunter2@127.0.0.1:notaport/0")],
+            2,
+            "configuration: events.url: cannot be understood",
+        ),
+        (
+            &["check-config"],
+            &[("METRICS__BIND", "127.0.0.1:8080"), ("SERVER__BIND", "127.0.0.1:8080")],
+            2,
+            "configuration: metrics.bind: is the address of server.bind",
         ),
         (&["serve"], &[("SERVER__BIND", &bind)], 1, &in_use),
         (&["serve"], &[on_a_free_port, ("STORE__URL", "sqlite://full/x.db")], 1, "File exists (os error 17)"),

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::support::app::TestApp;
 use crate::support::frames::{self, read_until};
 use crate::support::model::{Scripted, calls, says, turn};
 use crate::support::upstream::{Answer, End, Upstream};
+use crate::support::wait::eventually;
 
 fn body(message: &str) -> serde_json::Value {
     json!({"message": message, "context_type": "workflow", "conversation_id": "c"})
@@ -202,6 +205,25 @@ async fn a_run_that_outlasts_the_drain_time_is_told_so() {
     let frames = frames::parse(&rest);
     assert_eq!(frames::names(&frames), ["error"]);
     assert_eq!(frames::data(&frames, "error")["code"], "interrupted");
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn who_comes_while_the_server_only_waits_for_others_is_refused() {
+    let app = TestApp::start(&[("SERVER__DRAIN_S", "20")]).await;
+    let address = app.address;
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/agent/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Content-Length: 9\r\n\r\n{{",
+        app.token
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let stopping = tokio::spawn(app.stop());
+    // Until it has heard of it, connections are taken as ever.
+    eventually("a refused connection", async || TcpStream::connect(address).await.err()).await;
+    assert!(!stopping.is_finished(), "it waits for the one that is open");
+    drop(slow);
     stopping.await.unwrap();
 }
 
