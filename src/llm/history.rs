@@ -8,9 +8,12 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Map;
 
+use crate::bounded::json;
 use crate::chat::file::FileRef;
 use crate::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin};
 use crate::chat::tool::{ToolCall, ToolInput, ToolResult};
@@ -70,11 +73,17 @@ pub(crate) struct CallResult<'a> {
     pub(crate) files: &'a [FileRef],
 }
 
+/// A result that says that it is a failure.
+#[derive(Deserialize)]
+struct Failing {
+    error: Option<IgnoredAny>,
+}
+
 impl<'a> CallResult<'a> {
     /// The content for a vendor that has no field for failure: a failure says so in its text.
     pub(crate) fn text(&self) -> Cow<'a, str> {
-        // Our own say so in their field.
-        if self.is_error && !self.content.starts_with("{\"error\":") {
+        // Our own say so in a field.
+        if self.is_error && !json::parse::<Failing>(self.content).is_ok_and(|read| read.error.is_some()) {
             return format!("error: {}", self.content).into();
         }
         self.content.into()

@@ -140,6 +140,7 @@ async fn a_seal_waits_for_one_answer_and_no_longer() {
     let Some(logs) = Replicas::start(ANY_BYTES, LONG).await else { return };
     let (run, _writer) = written(&*logs.owner, turns(0..2)).await;
     found_with(&*logs.other, run, 2).await;
+    logs.other.open(RunId::fresh()).await.unwrap();
     logs.redis.pause();
     // Whatever the machine is busy with, the shorter of two timers comes first.
     tokio::select! {
