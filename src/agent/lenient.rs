@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::bounded::json;
+use crate::chat::line::one_line;
 
 /// The JSON begins at one of the first 8 brackets, or there is none.
 const TRIES: usize = 8;
@@ -24,7 +25,7 @@ pub fn structure(text: &str) -> Option<Value> {
 
 /// A text on one line, of so many characters at most; `None` where it is none, or there is nothing in it.
 pub fn line(value: &Value, chars: usize) -> Option<String> {
-    let line = value.as_str()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(value.as_str()?);
     let line: String = line.chars().filter(|letter| !letter.is_control()).take(chars).collect();
     (!line.is_empty()).then_some(line)
 }

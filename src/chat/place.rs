@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::screen::ScreenState;
+use crate::chat::line::one_line;
 
 /// 120 characters of an id or a name in a sentence.
 const NAME_CHARS: usize = 120;
@@ -129,10 +130,7 @@ impl Place {
 
     /// A line about a move to it. What a backend says stays on it, and is short.
     pub fn arrival(&self) -> String {
-        let line = |text: &str| {
-            let words: Vec<&str> = text.split_whitespace().collect();
-            words.join(" ").chars().take(NAME_CHARS).collect::<String>()
-        };
+        let line = |text: &str| one_line(text).chars().take(NAME_CHARS).collect::<String>();
         let about = match &self.entity {
             Some(Entity { id, name: Some(name) }) => format!(" for \"{}\" (ID: {})", line(name), line(id)),
             Some(Entity { id, name: None }) => format!(" (ID: {})", line(id)),

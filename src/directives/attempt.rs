@@ -8,8 +8,8 @@ use futures::FutureExt;
 use futures::future::join_all;
 use tokio::time::{Instant, sleep};
 
-use super::config::ms;
 use super::{Directives, outcome};
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::directive_queue::{Attempt, Claimed, Claiming, Due, Proof, Settlement};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Caller;

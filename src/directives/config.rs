@@ -99,8 +99,3 @@ pub struct Retry {
 fn days(days: u32) -> Duration {
     Duration::from_secs(u64::from(days) * 24 * 3600)
 }
-
-/// A time in whole milliseconds.
-pub(super) fn ms(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}

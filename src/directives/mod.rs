@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::directive_queue::DirectiveQueue;
 use crate::agent::ports::directives::{
     AskError, Asked, Change, ChangeError, Commands, Decided, DirectiveDesk, DirectiveStore, NewDirective, RequestError,
@@ -43,7 +44,7 @@ use crate::chat::digest::sha256_hex;
 use crate::chat::directive::{Directive, DirectiveNotice, DirectiveStatus, RunsAs};
 use crate::chat::ids::DirectiveId;
 use crate::observe::metrics;
-use config::{Settings, ms};
+use config::Settings;
 use schedule::Schedule;
 
 /// Notices that one who waits may fall behind by; then it reads.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::config::{Retry, ms};
+use super::config::Retry;
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::directive_queue::{Attempt, Claimed, Proof, Settlement};
 use crate::agent::ports::directives::CommandRule;
 use crate::chat::directive::{DirectiveError, DirectiveErrorCode, RunsAs};

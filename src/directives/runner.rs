@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::attempt::{AGAIN, Ended};
-use super::config::ms;
 use super::{Directives, attempt, outcome};
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::directive_queue::Due;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::causes::Causes;

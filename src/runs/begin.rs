@@ -17,6 +17,7 @@ use super::task::{OwnedQuestion, RequestedRun, Task};
 use super::{Runs, StartError};
 use crate::agent::offer::client;
 use crate::agent::offer::profile::Profile;
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::models::ChosenModel;
 use crate::agent::ports::store::{BeginError, MostRuns, RequestKey};
 use crate::agent::ports::store_error::StoreError;
@@ -316,7 +317,7 @@ impl Runs {
             caller,
             requested: requested.clone(),
             replica: self.replica.clone(),
-            lease_ms: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
+            lease_ms: ms(self.settings.lease),
             queue: (on_busy == OnBusy::Enqueue).then_some(self.settings.queue),
             history: HistoryBound {
                 bytes: self.settings.history_bytes,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument;
 
 use super::Runs;
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::leases::{EndedRun, Old, Progress, Standing};
 use crate::agent::ports::store_error::StoreError;
 use crate::agent::turn::stop::StopReason;
@@ -114,7 +115,7 @@ impl Runs {
         }
         let progress: Vec<Progress> = live.iter().map(|live| live.progress()).collect();
         let since = Instant::now();
-        let lease_ms = i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
+        let lease_ms = ms(self.settings.lease);
         let notices = self.leases.beat(&self.replica, lease_ms, &progress).await?;
         for (live, progress) in live.iter().zip(&progress) {
             live.has_kept(progress);
@@ -156,9 +157,7 @@ impl Runs {
         }
         watched.and(reaped)?;
         if duty.is_untidy {
-            let before = |kept: Duration| {
-                self.agent.clock.now_ms().saturating_sub(i64::try_from(kept.as_millis()).unwrap_or(i64::MAX))
-            };
+            let before = |kept: Duration| self.agent.clock.now_ms().saturating_sub(ms(kept));
             let old = Old {
                 trail_before_ms: self.settings.trail.map(before),
                 unlisted_before_ms: self.settings.unlisted.map(before),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::chat::line::one_line;
 use uuid::Uuid;
 
 /// How many names an error message lists.
@@ -83,8 +84,7 @@ pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 /// `name` in lower case, `_` and `-` as spaces, runs of spaces as one.
 fn plain(name: &str) -> String {
-    let spaced = name.to_lowercase().replace(['_', '-'], " ");
-    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&name.to_lowercase().replace(['_', '-'], " "))
 }
 
 /// All pairs of neighbouring characters.

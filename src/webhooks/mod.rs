@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::ports::clock::Clock;
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery, EndedDelivery};
 use crate::bounded::address::is_loopback;
 use crate::bounded::client::{self, Reach};
@@ -283,8 +284,4 @@ fn body(signal: &Signal, tenant: Option<&str>) -> Value {
             "source": fact.source.name(),
         },
     })
-}
-
-fn ms(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::checkpoints::{self, CheckpointError, Checkpoints, Mode, PreImage, Touched};
 use super::files::Before;
@@ -14,6 +14,7 @@ use super::journal::{self, Journal, Record, TouchedFile, Why};
 use crate::agent::ports::checkpoints::{
     Approved, Begun, ChangedFile, Checkpoint, FileStatus, Of, Refusal, Reset, Restored, Session,
 };
+use crate::agent::ports::clock::{Clock, SystemClock};
 use crate::agent::ports::workspace::Failure;
 use crate::bounded::memory::Reservation;
 use crate::chat::caller::Owner;
@@ -389,8 +390,7 @@ fn damaged(error: io::Error) -> Failure {
 }
 
 fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+    SystemClock.now_ms()
 }
 
 #[cfg(test)]
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(keeper.idle(), []);
         let journal = journal::file(&state.join(journal::FOLDER), (&owner, &id));
         let file = File::options().write(true).open(&journal).unwrap();
-        file.set_modified(SystemTime::now() - IDLE - Duration::from_secs(1)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - IDLE - Duration::from_secs(1)).unwrap();
         assert_eq!(keeper.idle(), [(owner.clone(), id.clone())]);
         keeper.forget((&owner, &id)).unwrap();
         assert_eq!((keeper.idle(), journal.exists()), (Vec::new(), false));

@@ -14,6 +14,7 @@ use crate::agent::ports::llm::{MustCall, SystemPrompt};
 use crate::chat::answer_format::AnswerFormat;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::FailureCode;
+use crate::chat::line;
 use crate::chat::message::{AssistantPart, Author, Message, UserMessage};
 use crate::observe::metrics;
 
@@ -119,6 +120,5 @@ impl Turns<'_> {
 
 /// Mistakes as they stand in a sentence: they quote what the model wrote.
 fn one_line(mistakes: &[String]) -> String {
-    let flat = |mistake: &String| mistake.split_whitespace().collect::<Vec<_>>().join(" ");
-    mistakes.iter().map(flat).collect::<Vec<_>>().join("; ")
+    mistakes.iter().map(|mistake| line::one_line(mistake)).collect::<Vec<_>>().join("; ")
 }

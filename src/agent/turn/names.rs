@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::agent::offer::profile::Profile;
 use crate::agent::ports::names::{MOST_NAMES, Name};
+use crate::chat::line::one_line;
 
 /// 120 characters of a name.
 const NAME_CHARS: usize = 120;
@@ -131,8 +132,8 @@ pub(super) fn named(fields: &Map<String, Value>) -> Option<String> {
 
 /// A text as a name; `None` where there is nothing in it, or where it is an id.
 pub(super) fn name(value: &Value) -> Option<String> {
-    let words: Vec<&str> = value.as_str()?.split_whitespace().collect();
-    let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).take(NAME_CHARS).collect();
+    let line: String =
+        one_line(value.as_str()?).chars().filter(|letter| !letter.is_control()).take(NAME_CHARS).collect();
     let line = line.trim();
     (!line.is_empty() && Uuid::try_parse(line).is_err()).then(|| line.to_owned())
 }

@@ -6,6 +6,7 @@ use crate::agent::offer::profile::Profile;
 use crate::bounded::json::JsonText;
 use crate::chat::answer::{Answer, AnswerPiece, Suggestions};
 use crate::chat::ids::{PayloadId, ToolCallId};
+use crate::chat::line::one_line;
 use crate::chat::notice::Notice;
 use crate::chat::payload::{NewPayload, Payload, PayloadSource};
 use crate::chat::template::Values;
@@ -154,6 +155,6 @@ pub(super) fn kept(new: NewPayload, source: PayloadSource, profile: &Profile) ->
     let summary = rendered.filter(|summary| !summary.trim().is_empty());
     let summary = summary.or_else(|| known.map(|known| known.description.clone())).unwrap_or_else(|| kind.clone());
     // One line, whatever was in the data.
-    let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SUMMARY_CHARS).collect();
+    let summary = one_line(&summary).chars().take(SUMMARY_CHARS).collect();
     Payload { id: PayloadId::fresh(), kind, data, summary, source }
 }

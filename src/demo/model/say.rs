@@ -1,5 +1,6 @@
 //! Small pieces of wording: names made safe for Markdown, lists that end, counts with their noun, JSON of any shape.
 
+use crate::chat::line::one_line;
 use serde_json::Value;
 
 /// How many entries a list shows before it says how many more there are.
@@ -10,7 +11,7 @@ const MAX_QUOTED: usize = 300;
 
 /// `text` on one line, cut, and unable to open or close code in Markdown.
 pub(super) fn plain(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
+    let line = one_line(text).replace('`', "'");
     match line.char_indices().nth(MAX_QUOTED) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,

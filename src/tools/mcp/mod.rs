@@ -30,6 +30,7 @@ use crate::agent::ports::pins::PinStore;
 use crate::agent::ports::tools::OfferedTool;
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::Memory;
+use crate::chat::line::one_line;
 
 pub use self::call::McpError;
 pub use self::config::McpConfig;
@@ -125,13 +126,13 @@ pub async fn ask(name: &str, config: &McpConfig) -> Result<Vec<ListedTool>, Link
     tasks.wait().await;
     let listed = |tool: rmcp::model::Tool| ListedTool {
         digest: listing::digest_of(&tool),
-        description: one_line(tool.description.as_deref().unwrap_or_default()),
+        description: beginning(tool.description.as_deref().unwrap_or_default()),
         name: tool.name.into_owned(),
     };
     Ok(tools?.into_iter().map(listed).collect())
 }
 
 /// The first 200 characters on one line.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).take(200).collect()
+fn beginning(text: &str) -> String {
+    one_line(text).chars().filter(|c| !c.is_control()).take(200).collect()
 }

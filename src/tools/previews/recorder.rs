@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::previews::{NewPreview, PreviewStore, RecordError};
 use crate::agent::ports::tools::ToolContext;
 use crate::chat::ids::PreviewId;
@@ -47,7 +48,7 @@ impl Recorder {
             tool,
             change,
             base,
-            life_ms: i64::try_from(life.as_millis()).unwrap_or(i64::MAX),
+            life_ms: ms(life),
             most,
         };
         match self.store.record_preview(new).await {

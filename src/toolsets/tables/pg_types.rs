@@ -1,5 +1,7 @@
 //! From the database's column types to the widget's: the column type for each PostgreSQL type.
 
+use crate::chat::line::one_line;
+
 /// Database types by the widget's column type; every other one is text.
 pub const PG_TYPES: &[(&str, &[&str])] = &[
     (
@@ -66,7 +68,7 @@ fn without_modifier(pg_type: &str) -> String {
             _ => {}
         }
     }
-    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&kept)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::super::SqlStore;
 use super::super::signals::NewSignals;
 use super::{Told, tell};
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::directives::{
     CommandRule, LiveLimits, NewDirective, RequestError, RequestKey, Requested, Wanted,
 };
@@ -108,7 +109,7 @@ fn directive(
             decided: None,
         }),
     };
-    let delay_ms = i64::try_from(rule.delay.as_millis()).unwrap_or(i64::MAX);
+    let delay_ms = ms(rule.delay);
     Directive {
         id: DirectiveId::fresh(),
         owner,

@@ -19,6 +19,7 @@ use crate::agent::ports::store::{BeginError, DECISION_ON_CALL, DecidedCall};
 use crate::chat::approval::{Approval, ApprovalState, Consent, Decision};
 use crate::chat::audit::{Act, Fact};
 use crate::chat::ids::{ApprovalId, PlanId, RunId};
+use crate::chat::line::one_line;
 use crate::chat::message::{Author, Message, UserMessage};
 use crate::chat::run::RunState;
 use crate::chat::trail::{ApprovalVerdict, TrailEvent};
@@ -171,7 +172,7 @@ pub(super) fn words(tool: &str, decision: &Decision) -> String {
 
 /// Adds a user's words on one line and in quotes: they are not ours.
 fn add_comment(text: &mut String, whose: &str, comment: Option<&str>) {
-    let words = comment.map(|comment| comment.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap_or_default();
+    let words = comment.map(one_line).unwrap_or_default();
     if !words.is_empty() {
         // Writing to a text does not fail.
         let _ = write!(text, " {whose}: {}", Value::String(words));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::document::{Document, Operation};
 use super::names::{self, Names};
 use super::schema::Writer;
+use crate::chat::line::one_line;
 use crate::chat::patterns;
 use crate::chat::schema::Schema;
 use crate::tools::backend::Verb;
@@ -125,7 +126,7 @@ pub fn import(
 
 /// What the operation does, in the document's words.
 fn description(operation: &Operation<'_>) -> String {
-    let text = |key: &str| operation.value.get(key).and_then(Value::as_str).map(plain).unwrap_or_default();
+    let text = |key: &str| operation.value.get(key).and_then(Value::as_str).map(one_line).unwrap_or_default();
     let (summary, description) = (text("summary"), text("description"));
     let words = match (summary.is_empty(), description.is_empty()) {
         (true, true) => operation.key(),
@@ -137,11 +138,6 @@ fn description(operation: &Operation<'_>) -> String {
     cut(&words, DESCRIPTION_CHARS)
 }
 
-/// `text` on one line.
-fn plain(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -151,7 +147,7 @@ fn cut(text: &str, chars: usize) -> String {
 
 /// `schema` with a description where it has none.
 fn described(mut schema: Value, words: Option<&Value>) -> Value {
-    let words = words.and_then(Value::as_str).map(plain).unwrap_or_default();
+    let words = words.and_then(Value::as_str).map(one_line).unwrap_or_default();
     match &mut schema {
         Value::Object(fields) if !words.is_empty() => {
             fields.insert("description".to_owned(), json!(cut(&words, ARGUMENT_CHARS)));
