@@ -94,6 +94,26 @@ impl ToolInput {
             Ok(_) | Err(_) => Self::Invalid(text.to_owned()),
         }
     }
+
+    /// Reads what is no object for a tool whose `argument` may stand alone: an object that stands in a JSON text, or bare
+    /// text, which is that argument.
+    pub fn read_bare(&mut self, argument: &str) {
+        let Self::Invalid(text) = self else { return };
+        let bare = match json::value(text) {
+            Ok(Value::String(inner)) => match json::value(&inner) {
+                Ok(Value::Object(fields)) => return *self = Self::Object(fields),
+                _ => inner,
+            },
+            Ok(_) => return,
+            // What begins like JSON was to be some.
+            Err(_) if text.trim_start().starts_with(['{', '[', '"']) => return,
+            Err(_) => std::mem::take(text),
+        };
+        *self = match bare.trim().is_empty() {
+            true => Self::Invalid(bare),
+            false => Self::Object(Map::from_iter([(argument.to_owned(), Value::from(bare))])),
+        };
+    }
 }
 
 /// The output of a tool for the loop. A failure is data too.
@@ -196,5 +216,33 @@ impl ToolResult {
     pub fn from_call(call: &ToolCall, output: ToolOutput) -> Self {
         let ToolOutput { content, artifacts: _, payload: _, fate, error: _, moves: _, note: _, files } = output;
         Self { id: call.id.clone(), name: call.name.clone(), content, fate, files }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn bare_text_is_the_argument_that_may_stand_alone() {
+        let object = |value: Value| ToolInput::parse(&value.to_string());
+        let invalid = |text: &str| ToolInput::Invalid(text.to_owned());
+        let rows = [
+            ("solar panels", object(json!({"query": "solar panels"}))),
+            ("\"solar\"", object(json!({"query": "solar"}))),
+            (r#""{\"query\": \"solar\", \"n\": 1}""#, object(json!({"query": "solar", "n": 1}))),
+            (r#"{"n": 1}"#, object(json!({"n": 1}))),
+            (r#"{"query": "sol"#, invalid(r#"{"query": "sol"#)),
+            ("[1]", invalid("[1]")),
+            ("7", invalid("7")),
+            ("\" \"", invalid(" ")),
+        ];
+        for (text, expected) in rows {
+            let mut input = ToolInput::parse(text);
+            input.read_bare("query");
+            assert_eq!(input, expected, "{text}");
+        }
     }
 }

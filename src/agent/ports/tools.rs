@@ -71,6 +71,8 @@ pub struct OfferedTool {
     pub samples: Vec<String>,
     /// What its conversation has to be like; `None`: as it may be.
     pub only_if: Option<OnlyIf>,
+    /// The argument that bare text is in the place of an object; `None`: such a call is not made.
+    pub bare_text: Option<String>,
 }
 
 /// A condition, which is equal to itself alone.

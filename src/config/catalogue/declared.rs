@@ -36,6 +36,8 @@ const TTL_S: u64 = 60;
 /// What tools and overlays both say.
 pub(super) struct Extras<'a> {
     samples: Vec<String>,
+    /// The argument that bare text is, and where the file says so.
+    bare_text: Option<(Location<'a>, String)>,
     roles: Vec<String>,
     approval: Option<(Location<'a>, Consent)>,
     /// What a call that waits is called, and where the file says so.
@@ -109,6 +111,7 @@ impl<'a> Extras<'a> {
         let reading = table.table("result").map(|table| reading(table, known)).unwrap_or_default();
         Self {
             samples: table.texts("samples"),
+            bare_text: table.take("bare_text").and_then(|entry| Some((entry.location(), entry.text()?))),
             roles: table.texts("roles"),
             approval,
             naming,
@@ -130,6 +133,7 @@ impl<'a> Extras<'a> {
     pub(super) fn none() -> Self {
         Self {
             samples: Vec::new(),
+            bare_text: None,
             roles: Vec::new(),
             approval: None,
             naming: None,
@@ -250,6 +254,14 @@ impl<'a> Extras<'a> {
                 location.wrong("is only for tools that write");
             }
         }
+        if let Some((location, argument)) = &self.bare_text {
+            let is_text = input_schema["properties"][argument]["type"] == "string";
+            match (is_text, effect) {
+                (true, Effect::Read) => {}
+                (true, Effect::Write) => location.wrong("is only for tools that read"),
+                (false, _) => location.wrong(format_args!("{argument} is no property of the type \"string\"")),
+            }
+        }
         let model_schema = without_required(&input_schema, &self.inject);
         let arguments = Arguments::new(
             &input_schema,
@@ -296,6 +308,7 @@ impl<'a> Extras<'a> {
                 operation: self.operation.map(|(_, rule)| Arc::new(rule)),
                 samples: self.samples,
                 only_if: None,
+                bare_text: self.bare_text.map(|(_, argument)| argument),
             },
             declared: Declared {
                 arguments: arguments.with_rules(Rules(rules)),

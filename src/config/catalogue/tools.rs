@@ -191,7 +191,16 @@ fn texts(path: &str, assets: &Assets, known: Known<'_>, tools: &mut Tools, probl
             problems.push(Problem::new(path, format!("{name}: input_schema must have the type \"object\"")));
         }
         let def = Arc::new(ToolDef { name: name.clone(), description, input_schema });
-        let tool = OfferedTool { def, policy, effect, moves_to: None, operation: None, samples: Vec::new(), only_if };
+        let tool = OfferedTool {
+            def,
+            policy,
+            effect,
+            moves_to: None,
+            operation: None,
+            samples: Vec::new(),
+            only_if,
+            bare_text: None,
+        };
         tools.offered.insert(name, tool);
     }
 }

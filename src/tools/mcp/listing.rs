@@ -136,6 +136,7 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
         operation: None,
         samples: Vec::new(),
         only_if: None,
+        bare_text: None,
     };
     let source = format!("mcp {server} {}", digest_of(tool));
     Ok(Listed { name: tool.name.clone().into_owned(), source, offered, schema, effect })

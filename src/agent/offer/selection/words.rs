@@ -147,6 +147,7 @@ mod tests {
             operation: None,
             samples: samples.iter().map(|sample| (*sample).to_owned()).collect(),
             only_if: None,
+            bare_text: None,
         })
         .collect()
     }
