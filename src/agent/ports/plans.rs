@@ -9,6 +9,7 @@ use super::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ConversationId, PlanId, RunId};
 use crate::chat::message::Message;
+use crate::chat::place::Place;
 use crate::chat::plan::{Execution, Plan, Step};
 
 /// Keeps what a run does with its plans.
@@ -21,12 +22,11 @@ pub trait PlanCommits: Send + Sync {
     /// When the run has ended, or it could not be committed.
     async fn keep_plan(&self, of: OfRun<'_>, plan: &Plan) -> Result<(), StoreError>;
 
-    /// Keeps steps of a plan as they are now, each with whether it may change something: where its process dies, nobody
-    /// knows then whether it has.
+    /// Keeps steps of a plan as they are now, and where the run and its conversation are with them.
     ///
     /// # Errors
     /// When the run has ended, or it could not be committed.
-    async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), StoreError>;
+    async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, now: StepsNow<'_>) -> Result<(), StoreError>;
 
     /// Keeps the work of a sub-agent as it is now; of one that waits for a person also what it has said and read.
     ///
@@ -84,6 +84,15 @@ pub trait PlanRecords: Send + Sync {
     /// # Errors
     /// When it could not be committed.
     async fn drop_plan(&self, owner: &Owner, plan: PlanId) -> Result<Option<bool>, StoreError>;
+}
+
+/// Steps of a plan as they are now.
+#[derive(Debug, Clone, Copy)]
+pub struct StepsNow<'a> {
+    /// Each with whether it may change something: where its process dies, nobody knows then whether it has.
+    pub steps: &'a [(&'a Step, bool)],
+    /// Where the conversation is, if one of them has moved it.
+    pub place: Option<&'a Place>,
 }
 
 /// How a plan waits that is taken.

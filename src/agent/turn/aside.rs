@@ -39,6 +39,8 @@ pub(super) struct Left {
     pub(super) mentions: Vec<Mentions>,
     /// Where the conversation was moved, by the last that did.
     pub(super) moved: Option<Place>,
+    /// The same, where that is kept and readers were told.
+    pub(super) told: Option<Arc<Place>>,
 }
 
 impl Aside {

@@ -22,6 +22,7 @@ use crate::agent::offer::Offer;
 use crate::agent::offer::client;
 use crate::agent::offer::consent;
 use crate::agent::ports::approvals::{call_digest, definition_digest};
+use crate::agent::ports::clock::ms;
 use crate::agent::ports::tools::{Report, Reporter, ToolContext};
 use crate::chat::approval::Consent;
 use crate::chat::event::AgentEvent;
@@ -32,6 +33,9 @@ use crate::chat::payload::PayloadSource;
 use crate::chat::tool::{CallNote, Effect, ToolCall, ToolInput, ToolOutput, ToolResult};
 use crate::chat::unfinished::Unfinished;
 use crate::observe::spans;
+
+/// The result of a call behind the last one that a run may make.
+const AT_LIMIT: &str = "the limit of tool calls is reached; answer with what you have";
 
 /// Whether a call would be made as it was let through.
 enum ApprovedMatch {
@@ -49,14 +53,19 @@ struct Ready {
 }
 
 impl Turns<'_> {
-    /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do).
+    /// Runs the open turn's calls one after the other: later calls of a turn may build on earlier ones (drafts do). Those
+    /// behind the first `most` are answered instead.
     pub(super) async fn run_calls(
         &self,
         transcript: &mut Transcript,
         offer: &mut Offer,
         leave: Leave<'_>,
+        most: usize,
     ) -> Result<(), Ended> {
-        for (call, oversized) in self.measured(transcript) {
+        self.read_inputs(transcript, offer);
+        let mut calls = self.measured(transcript);
+        let too_many = calls.split_off(calls.len().min(most));
+        for (call, oversized) in calls {
             let since_ms = self.now_ms();
             let step = match oversized {
                 Some(output) => Step::Answer(output),
@@ -97,6 +106,7 @@ impl Turns<'_> {
             self.end_operation(begun, said.as_ref(), fate, &transcript.names);
             self.unless_failing(fate, transcript)?;
         }
+        self.refuse(too_many, AT_LIMIT, transcript);
         if transcript.pending.holds() {
             // The run ends with what waits for a person, and its client gets no calls besides.
             for (id, name) in transcript.take_back_left(&client::after_approval()) {
@@ -134,14 +144,33 @@ impl Turns<'_> {
 
     /// Answers the open turn's calls instead of making them.
     pub(super) fn refuse_calls(&self, transcript: &mut Transcript, why: &str) {
-        for (call, _) in self.measured(transcript) {
+        let calls = self.measured(transcript);
+        self.refuse(calls, why, transcript);
+        self.end_round(transcript);
+    }
+
+    /// Answers `calls` instead of making them.
+    fn refuse(&self, calls: Vec<(ToolCall, Option<ToolOutput>)>, why: &str, transcript: &mut Transcript) {
+        for (call, _) in calls {
             let since_ms = self.now_ms();
             let step = Step::Answer(ToolOutput::not_made(why));
             self.emit_ready(&call, &step, None);
             let Step::Answer(output) = step else { continue };
             self.answered(call, output, since_ms, transcript);
         }
-        self.end_round(transcript);
+    }
+
+    /// Reads the open turn's calls whose arguments are bare text, where their tools have an argument for that.
+    fn read_inputs(&self, transcript: &mut Transcript, offer: &Offer) {
+        let Open::Calling { turn, .. } = &mut transcript.open else { return };
+        for part in &mut turn.message.parts {
+            if let AssistantPart::ToolCall { call, .. } = part
+                && let Some(argument) = offer.tool(&call.name).and_then(|tool| tool.bare_text.as_ref())
+                && self.oversized(call).is_none()
+            {
+                call.input.read_bare(argument);
+            }
+        }
     }
 
     /// The open turn's calls, each with what the model reads where its arguments are too long. Of those that are no JSON
@@ -264,7 +293,7 @@ impl Turns<'_> {
         if let Err(output) = self.check_approvals(transcript).await {
             return *output;
         }
-        let life_ms = i64::try_from(self.agent.limits.approval.as_millis()).unwrap_or(i64::MAX);
+        let life_ms = ms(self.agent.limits.approval);
         let of = (self.cx.run, self.cx.conversation);
         let origin = match self.role {
             Role::Answers => None,

@@ -70,7 +70,7 @@ impl Turns<'_> {
             // One that would not be made as its user saw it waits again instead.
             DecidedCall::Approved(approved) => {
                 self.open_first(approved.call.clone(), transcript);
-                self.run_calls(transcript, offer, Leave::Given(&approved)).await?;
+                self.run_calls(transcript, offer, Leave::Given(&approved), usize::MAX).await?;
                 self.close_first(transcript).await
             }
         }

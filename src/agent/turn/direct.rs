@@ -33,7 +33,7 @@ impl Turns<'_> {
                 offer.add(name);
                 self.open_first(call, transcript);
                 transcript.ledger.count_tool_calls(1);
-                self.run_calls(transcript, offer, Leave::Needed).await?;
+                self.run_calls(transcript, offer, Leave::Needed, usize::MAX).await?;
                 self.close_first(transcript).await?;
             }
             (Direct::Decided | Direct::CalledOff, None) => {}

@@ -85,8 +85,10 @@ impl Agent {
         if let Some(place) = transcript.moves.uncommitted().cloned() {
             let profile = self.profiles.of_type(&place.context_type);
             let recap = transcript.about.move_to(&place, profile.as_deref(), self.clock.now_ms());
-            stored.push(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
-            stored.extend(recap.map(|recap| AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap)))));
+            if !transcript.moves.is_told() {
+                stored.push(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
+                stored.extend(recap.map(|recap| AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap)))));
+            }
         }
         stored.extend(transcript.pending.paused.iter().map(|paused| AgentEvent::Plan(Box::new(paused.told.clone()))));
         let approvals = transcript.pending.approvals.iter();

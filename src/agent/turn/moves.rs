@@ -14,12 +14,14 @@ pub(super) struct Moves {
     made: u32,
     /// Whether it was moved since the last commit.
     is_new: bool,
+    /// Whether readers were told of that already.
+    is_told: bool,
 }
 
 impl Moves {
     /// It is there, and was not moved yet.
     pub(super) fn new(now: Option<Place>) -> Self {
-        Self { now, made: 0, is_new: false }
+        Self { now, made: 0, is_new: false, is_told: false }
     }
 
     /// Where it is.
@@ -42,18 +44,22 @@ impl Moves {
         self.is_new = false;
     }
 
-    /// A step or a sub-agent has moved it.
-    pub(super) fn adopt(&mut self, place: Place) {
+    /// Whether readers were told where it is before the commit: a step of a plan has moved it.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    /// A step or a sub-agent has moved it, and readers may have been told.
+    pub(super) fn adopt(&mut self, place: Place, is_told: bool) {
         self.now = Some(place);
         self.made += 1;
         self.is_new = true;
+        self.is_told = is_told;
     }
 
     /// A call has moved it.
     pub(super) fn note(&mut self, moved: Move) {
-        self.now = Some(Place::after(moved));
-        self.made += 1;
-        self.is_new = true;
+        self.adopt(Place::after(moved), false);
     }
 }
 

@@ -91,6 +91,7 @@ impl Turns<'_> {
             broken_off: _,
             mentions,
             moved,
+            told,
         } = left;
         transcript.ledger.add(usage, cost, spent);
         transcript.payloads.extend(payloads);
@@ -100,7 +101,8 @@ impl Turns<'_> {
         transcript.pending.paused = paused.or(transcript.pending.paused.take());
         mentions.into_iter().for_each(|found| transcript.about.join(found));
         if let Some(place) = moved {
-            transcript.moves.adopt(place);
+            let is_told = told.as_deref() == Some(&place);
+            transcript.moves.adopt(place, is_told);
         }
         for (usage, cost) in uncounted {
             self.agent.budgets.spend(&self.cx.caller.owner, usage, cost).await;

@@ -37,15 +37,12 @@ use crate::chat::input::Direct;
 use crate::chat::message::{AssistantMessage, AssistantPart, Author, Message, ModelOrigin, UserMessage};
 use crate::chat::model::ModelChoice;
 use crate::chat::payload::PayloadSource;
-use crate::chat::place::Mover;
+use crate::chat::place::{Mover, Place};
 use crate::chat::state::{Recap, StateEvent};
 use crate::chat::tool::{ToolCall, ToolChoice, ToolDef};
 use crate::chat::unfinished::Unfinished;
 use crate::observe::within::within;
 use crate::observe::{metrics, spans};
-
-/// What the model reads of calls that are too many.
-const AT_LIMIT: &str = "the limit of tool calls is reached; answer with what you have";
 
 /// One run, its user message already committed.
 pub struct Run {
@@ -279,7 +276,10 @@ impl Turns<'_> {
         }
         self.observe_prompt(&system, &offer, transcript);
         let max_turns = self.max_turns();
-        let max_calls = self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls);
+        let most_calls = match self.profile.bounds.max_tool_calls.unwrap_or(self.agent.limits.max_tool_calls) {
+            0 => u32::MAX,
+            most => most,
+        };
         let mut retry = self.profile.reply_language.and_then(ReplyLanguage::retry);
         if let Some(decided) = decided {
             match self.go_on_decided(decided, transcript, &mut offer).await? {
@@ -298,32 +298,31 @@ impl Turns<'_> {
             let (answer, mut gate) = within(span.clone(), self.ask_as_wanted(transcript, request)).await?;
 
             if answer.message.calls().next().is_some() {
+                let left = most_calls.saturating_sub(transcript.ledger.used().tool_calls) as usize;
                 transcript.ledger.count_tool_calls(answer.message.calls().count());
                 let called = answer.message.calls().map(|call| call.name.clone());
                 let called: Vec<String> =
                     called.filter(|name| offer.tool(name).is_some_and(|tool| tool.only_if.is_some())).collect();
                 let turn = Unfinished { message: answer.message, results: Vec::new(), dispatched: None };
                 transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-                if max_calls != 0 && transcript.ledger.used().tool_calls > max_calls {
-                    let limit = failed(FailureCode::ToolCallLimit, "Maximum number of tool calls exceeded", false);
-                    return match self.profile.bounds.on_limit {
-                        OnLimit::Fail => Err(limit),
-                        OnLimit::Answer => {
-                            self.refuse_calls(transcript, AT_LIMIT);
-                            transcript.settle("stop", self.now_ms());
-                            // The last words are a turn of their own, whose pieces are kept behind this one.
-                            self.commit_round(transcript).await?;
-                            self.last_words(transcript, (&system, &offer), limit).await.map(|()| Flow::Done)
-                        }
-                    };
-                }
                 // Also what stood behind the first call.
                 self.end_speech(transcript).await;
-                within(span, self.run_calls(transcript, &mut offer, Leave::Needed)).await?;
+                within(span, self.run_calls(transcript, &mut offer, Leave::Needed, left)).await?;
                 offer.withdraw(&called, &self.cx).await;
                 transcript.settle("stop", self.now_ms());
                 if transcript.pending.is_for_a_person() || !transcript.pending.left.is_empty() {
                     return Ok(Flow::Done);
+                }
+                if transcript.ledger.used().tool_calls > most_calls {
+                    let limit = failed(FailureCode::ToolCallLimit, "Maximum number of tool calls exceeded", false);
+                    return match (self.profile.bounds.on_limit, self.commit_round(transcript).await?) {
+                        (OnLimit::Fail, _) => Err(limit),
+                        (OnLimit::Answer, Flow::Moved) => Ok(Flow::Moved),
+                        // The last words are a turn of their own, whose pieces are kept behind this one.
+                        (OnLimit::Answer, Flow::Done) => {
+                            self.last_words(transcript, (&system, &offer), limit).await.map(|()| Flow::Done)
+                        }
+                    };
                 }
             } else {
                 let message = Message::Assistant(answer.message);
@@ -367,14 +366,22 @@ impl Turns<'_> {
             self.agent.commit(self.cx.run, transcript).await?;
             return Ok(Flow::Done);
         };
+        let is_told = transcript.moves.is_told();
         transcript.messages.push(Message::User(UserMessage::by(Author::Move, moves::words(&place))));
         self.agent.commit(self.cx.run, transcript).await?;
-        let recap = self.profile.recap.is_some().then(|| Recap::of_move(&place, self.now_ms()));
-        self.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place), is_refocused: true });
-        if let Some(recap) = recap {
-            self.emit(AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap))));
+        if !is_told {
+            self.tell_move(&place);
         }
         Ok(Flow::Moved)
+    }
+
+    /// Tells readers where a tool has moved the conversation, which is stored.
+    pub(super) fn tell_move(&self, place: &Place) {
+        self.emit(AgentEvent::PlaceChanged { by: Mover::Tool, place: Box::new(place.clone()), is_refocused: true });
+        if self.profile.recap.is_some() {
+            let recap = Recap::of_move(place, self.now_ms());
+            self.emit(AgentEvent::State(Box::new(StateEvent::RecapOfMove(recap))));
+        }
     }
 
     /// Opens a turn of one call that no model has spoken.

@@ -11,7 +11,7 @@ use crate::agent::ports::store::{Left, StateLeft};
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::caller::Owner;
 use crate::chat::clarification::Clarification;
-use crate::chat::ids::ConversationId;
+use crate::chat::ids::{ConversationId, RunId};
 use crate::chat::place::{Place, PlaceUpdate};
 use crate::chat::state::Recap;
 use crate::store::database::Connection;
@@ -283,6 +283,25 @@ pub(super) fn keep_state(
     keep.bind((scope, id, now, encode_state(left.recap)?, encode_state(left.context_usage)?));
     keep.bind((encode_state(clarification)?, is_new, by));
     Ok(())
+}
+
+/// The run goes on at another place, and its conversation is there.
+pub(super) fn move_run(
+    batch: &mut Batch,
+    (scope, id): (&Scope, &str),
+    run: RunId,
+    context_type: &str,
+    (place, now): (String, i64),
+) {
+    batch.say("UPDATE runs SET context_type = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3").bind((
+        scope,
+        run.to_string(),
+        storable(context_type),
+    ));
+    batch
+        .say("UPDATE conversations SET profile = $4, context_type = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3")
+        .bind((scope, id, storable(context_type)));
+    keep_place(batch, scope, id, place, now);
 }
 
 /// Keeps the place of a conversation that has a run.

@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::SqlStore;
+use super::places::move_run;
 use crate::agent::ports::plans::{
-    OfRun, PausedAgent, PlanCommits, PlanRecord, PlanRecords, TakenPlan, WaitingPlan, Waits,
+    OfRun, PausedAgent, PlanCommits, PlanRecord, PlanRecords, StepsNow, TakenPlan, WaitingPlan, Waits,
 };
 use crate::agent::ports::store_error::StoreError;
 use crate::bounded::json;
@@ -20,6 +21,7 @@ use crate::chat::plan::{Execution, Plan, PlanStatus, Step, StepStatus};
 use crate::chat::run::RunState;
 use crate::store::database::{Connection, Writing};
 use crate::store::fault::{Fault, attempt};
+use crate::store::place::encode_place;
 use crate::store::record_error::RecordError;
 use crate::store::scope::{Reach, Scope, original, storable};
 use crate::store::statement::{Batch, query};
@@ -64,8 +66,8 @@ impl PlanCommits for SqlStore {
         attempt("keep a plan", self.try_keep_plan(of, plan)).await
     }
 
-    async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), StoreError> {
-        attempt("keep steps of a plan", self.try_keep_steps(of, plan, steps)).await
+    async fn keep_steps(&self, of: OfRun<'_>, plan: PlanId, now: StepsNow<'_>) -> Result<(), StoreError> {
+        attempt("keep steps of a plan", self.try_keep_steps(of, plan, now)).await
     }
 
     async fn keep_execution(&self, of: OfRun<'_>, work: &Execution, transcript: &[Message]) -> Result<(), StoreError> {
@@ -158,7 +160,8 @@ impl SqlStore {
         Ok(())
     }
 
-    async fn try_keep_steps(&self, of: OfRun<'_>, plan: PlanId, steps: &[(&Step, bool)]) -> Result<(), Fault> {
+    async fn try_keep_steps(&self, of: OfRun<'_>, plan: PlanId, now: StepsNow<'_>) -> Result<(), Fault> {
+        let StepsNow { steps, place } = now;
         let scope = Scope::from(of.owner);
         let writing = self.writing_of_run(&scope, of.run).await?;
         let mut batch = Batch::default();
@@ -174,6 +177,11 @@ impl SqlStore {
                 let calls = calls.bind((&scope, plan.to_string(), i64::from(step.number), self.clock.now_ms()));
                 calls.bind((of.run.to_string(), STEP_ENDED));
             }
+        }
+        if let Some(place) = place {
+            let encoded = encode_place(place)?;
+            let conversation = (&scope, of.conversation.as_str());
+            move_run(&mut batch, conversation, of.run, &place.context_type, (encoded, self.clock.now_ms()));
         }
         batch.commit(writing).await?;
         Ok(())

@@ -511,6 +511,11 @@ async fn in_project_create_a_plan_makes_the_project_first() {
     let task = set.backend.requests().into_iter().find(|request| request.path == "/api/onto/tasks/create").unwrap();
     assert_eq!(task.json()["project_id"], "p1");
     assert_eq!(frame(&frames, "context_shift")["context_shift"]["entity_id"], "p1");
+    let order = types(&frames);
+    let at = |kind: &str| order.iter().position(|found| *found == kind).unwrap();
+    assert_eq!(order.iter().filter(|kind| **kind == "context_shift").count(), 1, "{order:?}");
+    assert_eq!(order[at("context_shift") + 1], "last_turn_context", "{order:?}");
+    assert!(at("context_shift") < at("step_complete"), "inside the plan: {order:?}");
     assert_eq!(frames[frames.len() - 3]["contextType"], "project", "{:?}", types(&frames));
 }
 

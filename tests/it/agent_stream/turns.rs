@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Set, frame, text, types};
+use super::{Set, frame, project, text, types};
 use crate::support::app::ADA;
-use crate::support::model::{says, turn};
+use crate::support::model::{Script, says, turn};
+use crate::support::upstream::{Answer, Upstream};
 
 #[tokio::test]
 async fn a_turn_tells_of_its_session_and_ends_once() {
@@ -228,7 +229,7 @@ async fn the_call_behind_the_last_one_that_is_allowed_ends_the_turn() {
         });
         calls.done()
     };
-    let set = Set::playing([many(1, 39), many(40, 40), many(41, 41), many(1, 40), says("Done.")]).await;
+    let set = Set::playing([many(1, 39), many(40, 42), many(1, 40), says("Done.")]).await;
     let frames = set.turn(&json!({"message": "Look"})).await;
     let asked = set.lines().iter().filter(|line| line.starts_with("GET /rest/v1/onto_tasks")).count();
     assert_eq!(asked, 40, "the 41st is not made");
@@ -236,9 +237,30 @@ async fn the_call_behind_the_last_one_that_is_allowed_ends_the_turn() {
     assert_eq!((&error["code"], &done["finished_reason"]), (&json!("tool_call_limit"), &json!("error")));
     let results: Vec<&Value> = frames.iter().filter(|frame| frame["type"] == "tool_result").collect();
     let failed = results.iter().filter(|frame| frame["result"]["success"] == false).count();
-    assert_eq!((results.len(), failed), (40, 0));
+    assert_eq!((results.len(), failed), (42, 2), "each call has its result");
     let id = &frame(&frames, "session")["session"]["id"];
     let frames = set.turn(&json!({"message": "Once more", "session_id": id})).await;
     assert_eq!(text(&frames), "Looking. Done.", "40 are fine, and what was said and done is kept");
     assert!(set.s.last_asked().iter().any(|message| message["content"] == "Looking. "), "{:#?}", set.s.last_asked());
+}
+
+#[tokio::test]
+async fn bare_text_is_what_a_search_looks_for() {
+    let backend = Upstream::choosing(|request| match request.path.as_str() {
+        "/search" => Some(Answer::ok("application/json", r#"{"results": [{"title": "A"}]}"#)),
+        _ => project(request),
+    })
+    .await;
+    let searches = ["printing prices", r#""{\"query\": \"printing prices\"}""#];
+    let turns = searches.map(|text| turn().call_raw("c1", "web_search", text).done());
+    let [bare, quoted] = turns;
+    let turns = [bare, says("A."), quoted, says("A.")].map(Script::answer);
+    let set = Set::over(Upstream::script(turns).await, backend, &[]).await;
+    for _ in searches {
+        let frames = set.turn(&json!({"message": "What do prints cost?"})).await;
+        assert_eq!(frame(&frames, "tool_result")["result"]["success"], true, "{frames:#?}");
+    }
+    let sent = set.backend.requests().into_iter().filter(|request| request.path == "/search");
+    let queries: Vec<Value> = sent.map(|request| request.json()["query"].clone()).collect();
+    assert_eq!(queries, ["printing prices"; 2]);
 }

@@ -198,7 +198,8 @@ fn endless() -> Vec<Attack> {
     vec![
         attack("endless: the same call", (0..30).map(|n| look(n, 1))),
         attack("endless: two calls in turn", (0..30).map(|n| look(n, n % 2))),
-        attack("endless: a hundred writes in a turn", [many.done()]),
+        // As many wait as may in a conversation, and none is made.
+        attack("endless: a hundred writes in a turn", [many.done()]).held(20),
         attack(
             "unfinished: a stream that breaks after its call",
             [turn().call("c1", "close_ticket", &json!({"id": 7})).breaks()],

@@ -18,7 +18,7 @@ use switchboard::agent::ports::events::EventSink;
 use switchboard::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError, ProviderErrorKind};
 use switchboard::agent::ports::names::NameStore;
 use switchboard::agent::ports::payloads::PayloadStore;
-use switchboard::agent::ports::plans::{OfRun, PlanCommits, TakenPlan, WaitingPlan, Waits};
+use switchboard::agent::ports::plans::{OfRun, PlanCommits, StepsNow, TakenPlan, WaitingPlan, Waits};
 use switchboard::agent::ports::store::{
     ApprovedCall, BeginError, Commit, DecidedCall, RunCommits, RunEnd, RunStart, TurnedDown,
 };
@@ -44,7 +44,7 @@ use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, ConversationId, PayloadId, PlanId, RunId, ToolCallId};
 use switchboard::chat::message::{AssistantMessage, AssistantPart, Message, ModelOrigin, UserMessage};
 use switchboard::chat::payload::{Payload, PayloadHead};
-use switchboard::chat::plan::{Execution, Plan, Step};
+use switchboard::chat::plan::{Execution, Plan};
 use switchboard::chat::screen::ScreenState;
 use switchboard::chat::stream::{CallSlot, FinishReason, Spent, StreamEvent, Usage};
 use switchboard::chat::tool::{Effect, ToolCall, ToolChoice, ToolInput, ToolOutput};
@@ -563,7 +563,7 @@ impl PlanCommits for Nothing {
         Ok(())
     }
 
-    async fn keep_steps(&self, _: OfRun<'_>, _: PlanId, _: &[(&Step, bool)]) -> Result<(), StoreError> {
+    async fn keep_steps(&self, _: OfRun<'_>, _: PlanId, _: StepsNow<'_>) -> Result<(), StoreError> {
         Ok(())
     }
 

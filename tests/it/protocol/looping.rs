@@ -94,12 +94,18 @@ async fn after_twenty_turns_the_run_ends_with_the_documented_message() {
 }
 
 #[tokio::test]
-async fn more_tool_calls_than_allowed_end_the_run_before_they_run() {
-    let many = (0..4).fold(turn(), |turn, n| turn.call(&format!("t{n}"), "discover_trigger_types", &json!({})));
-    let s = Scripted::with(&[("RUNS__MAX_TOOL_CALLS", "3")], [many.done().answer()]).await;
+async fn a_run_ends_with_the_calls_that_it_may_make() {
+    let tools =
+        ["list_workflow_rules", "list_my_alerts", "discover_trigger_types", "list_workflow_rules", "list_my_alerts"];
+    let many = (0..).zip(tools).fold(turn(), |turn, (n, tool)| turn.call(&format!("t{n}"), tool, &json!({})));
+    let s = Scripted::with(&[("RUNS__MAX_TOOL_CALLS", "3")], [many.done().answer(), says("Well.").answer()]).await;
     let frames = s.app.say("c", "All of them").await;
-    assert_eq!(results(&frames), []);
+    let made = [("t0", false), ("t1", false), ("t2", false), ("t3", true), ("t4", true)];
+    assert_eq!(results(&frames), made, "those within the limit are made");
     assert_eq!(frames::data(&frames, "error")["code"], "tool_call_limit");
+    s.app.say("c", "And now?").await;
+    assert!(!s.result_of("t2").to_string().contains("limit"), "what was done is kept: {}", s.result_of("t2"));
+    assert!(s.result_of("t4").to_string().contains("the limit of tool calls is reached"));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What every store promises about plans: only a live run keeps them, and what it has begun ends with it.
 
 use serde_json::{Map, json};
-use switchboard::agent::ports::plans::{OfRun, PlanRecord, Waits};
+use switchboard::agent::ports::plans::{OfRun, PlanRecord, StepsNow, Waits};
 use switchboard::agent::ports::store::{Commit, DecidedCall, RunEnd};
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::chat::approval::{Approval, ApprovalState, Consent};
@@ -9,6 +9,7 @@ use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, ExecutionId, PlanId, RunId, ToolCallId};
 use switchboard::chat::message::{Message, UserMessage};
 use switchboard::chat::origin::CallOrigin;
+use switchboard::chat::place::{Entity, Place};
 use switchboard::chat::plan::{Execution, Plan, PlanMode, PlanStatus, Step, StepCall, StepKind, StepStatus};
 use switchboard::chat::run::RunState;
 use switchboard::chat::stream::Usage;
@@ -89,7 +90,10 @@ async fn begun(store: &dyn Store, room: &Room, run: RunId) -> Plan {
             .collect(),
     );
     store.keep_plan(of(room, run), &plan).await.unwrap();
-    store.keep_steps(of(room, run), plan.id, &[(&step(2, Executing), true)]).await.unwrap();
+    store
+        .keep_steps(of(room, run), plan.id, StepsNow { steps: &[(&step(2, Executing), true)], place: None })
+        .await
+        .unwrap();
     store.keep_execution(of(room, run), &work(plan.id), &[]).await.unwrap();
     plan
 }
@@ -138,17 +142,29 @@ pub async fn what_a_run_has_begun_ends_with_it(database: &impl Database) {
         assert_eq!(record.executions[0].status.name(), status);
         assert!(record.plan.steps[1].error.as_ref().unwrap().contains("may have been changed"));
         assert!(!record.plan.steps[2].error.as_ref().unwrap().contains("may have been changed"), "it only reads");
-        let late = store.keep_steps(of(&room, run), plan.id, &[(&step(2, StepStatus::Completed), true)]).await;
+        let late = store
+            .keep_steps(
+                of(&room, run),
+                plan.id,
+                StepsNow { steps: &[(&step(2, StepStatus::Completed), true)], place: None },
+            )
+            .await;
         assert!(matches!(late, Err(StoreError::RunEnded)), "{late:?}");
         assert!(matches!(store.keep_plan(of(&room, run), &plan).await, Err(StoreError::RunEnded)));
         assert!(matches!(store.keep_execution(of(&room, run), &work(plan.id), &[]).await, Err(StoreError::RunEnded)));
     }
     let run = begin(&*store, &room).await;
     let plan = begun(&*store, &room, run).await;
+    let entity = Some(Entity { id: "p9".to_owned(), name: None });
+    let place = Place { context_type: "project".to_owned(), entity, focus: None };
+    let moved = StepsNow { steps: &[(&step(1, StepStatus::Completed), true)], place: Some(&place) };
+    store.keep_steps(of(&room, run), plan.id, moved).await.unwrap();
     database.ask("UPDATE runs SET lease_until = 0 WHERE state = 'running' RETURNING id").await;
     assert_eq!(store.reap().await.unwrap(), [run]);
     let record = found(&*store, &room, plan.id).await;
     assert_eq!(record.plan.status, PlanStatus::Failed, "its process died");
+    let head = store.head(&room.owner, &room.conversation).await.unwrap().unwrap();
+    assert_eq!(head.place, Some(place), "its conversation is where a step has moved it");
     assert_eq!(states(&record), ["completed", "failed", "failed", "skipped"]);
 }
 

@@ -16,6 +16,7 @@ use super::step::{StepDone, StepWork};
 use super::{Decision, Own};
 use crate::agent::offer::consent;
 use crate::agent::plans::words;
+use crate::agent::ports::plans::StepsNow;
 use crate::agent::ports::store::DecidedCall;
 use crate::agent::turn::context::{Ended, Turns, store_failed};
 use crate::agent::turn::pending::Paused;
@@ -24,6 +25,7 @@ use crate::chat::event::{AgentEvent, Within};
 use crate::chat::fate::{CallError, CallFate};
 use crate::chat::ids::ToolCallId;
 use crate::chat::origin::CallOrigin;
+use crate::chat::place::Place;
 use crate::chat::plan::{Plan, PlanEvent, PlanStatus, Step, StepKind, StepStatus};
 use crate::chat::tool::{ToolInput, ToolOutput};
 
@@ -46,6 +48,8 @@ const SKIPPED: &str = "it was left out, since another step has failed";
 #[derive(Default)]
 struct Unkept {
     steps: BTreeSet<u32>,
+    /// Where one of them has moved the conversation, which nobody is told before it is kept.
+    place: Option<Arc<Place>>,
     /// When the first of them was told.
     since: Option<Instant>,
 }
@@ -125,7 +129,10 @@ impl Turns<'_> {
             }
             for done in finished.drain(..) {
                 let StepDone { step, moved } = done?;
-                place = moved.map(Arc::new).or(place);
+                if let Some(moved) = moved.map(Arc::new) {
+                    unkept.place = Some(moved.clone());
+                    place = Some(moved);
+                }
                 is_over |= is_fatal(&plan, &step);
                 if let Some(known) = plan.steps.iter_mut().find(|known| known.number == step.number) {
                     known.clone_from(&step);
@@ -212,7 +219,7 @@ impl Turns<'_> {
 
     /// Keeps the steps that are not kept as they are now.
     async fn keep_told(&self, plan: &Plan, unkept: &mut Unkept, own: Own<'_>) -> Result<(), Ended> {
-        let Unkept { steps, since: _ } = std::mem::take(unkept);
+        let Unkept { steps, place, since: _ } = std::mem::take(unkept);
         let steps: Vec<(&Step, bool)> = plan
             .steps
             .iter()
@@ -225,7 +232,13 @@ impl Turns<'_> {
         if steps.is_empty() {
             return Ok(());
         }
-        self.agent.plans.keep_steps(self.of_run(), plan.id, &steps).await.map_err(store_failed)
+        let now = StepsNow { steps: &steps, place: place.as_deref() };
+        self.agent.plans.keep_steps(self.of_run(), plan.id, now).await.map_err(store_failed)?;
+        if let Some(place) = place {
+            self.tell_move(&place);
+            own.aside.lock().told = Some(place);
+        }
+        Ok(())
     }
 
     /// Tells that these calls do not wait any more.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::carry::has_called;
 use super::{Decision, Own};
 use crate::agent::offer::Offer;
-use crate::agent::ports::plans::{TakenPlan, Waits};
+use crate::agent::ports::plans::{StepsNow, TakenPlan, Waits};
 use crate::agent::ports::store::DecidedCall;
 use crate::agent::turn::context::{Ended, Flow, Turns, store_failed};
 use crate::agent::turn::pending::{Maker, Resuming};
@@ -64,7 +64,7 @@ impl Turns<'_> {
                 let (id, input) = (ToolCallId::mint(), ToolInput::Object(input));
                 self.open_first(ToolCall { id, name: planning.tool.clone(), input }, transcript);
                 transcript.resuming = Some(resuming);
-                self.run_calls(transcript, offer, Leave::Needed).await?;
+                self.run_calls(transcript, offer, Leave::Needed, usize::MAX).await?;
             }
             (Resuming { taken, decided, .. }, _) => {
                 if let Some(taken) = taken {
@@ -97,7 +97,8 @@ impl Turns<'_> {
             step.so_far.clear();
         }
         let steps: Vec<(&Step, bool)> = plan.steps.iter().map(|step| (step, false)).collect();
-        self.agent.plans.keep_steps(self.of_run(), plan.id, &steps).await.map_err(store_failed)?;
+        let now = StepsNow { steps: &steps, place: None };
+        self.agent.plans.keep_steps(self.of_run(), plan.id, now).await.map_err(store_failed)?;
         (plan.status, plan.completed_ms) = (PlanStatus::Failed, Some(self.now_ms()));
         self.agent.plans.keep_plan(self.of_run(), &plan).await.map_err(store_failed)?;
         for step in &mut plan.steps {

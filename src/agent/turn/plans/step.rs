@@ -253,7 +253,7 @@ impl Turns<'_> {
             let turn =
                 Unfinished { message: AssistantMessage { origin, parts }, results: Vec::new(), dispatched: None };
             part.transcript.open = Open::Calling { turn, since_ms: self.now_ms() };
-            turns.run_calls(&mut part.transcript, &mut Offer::only(vec![tool.clone()]), leave).await?;
+            turns.run_calls(&mut part.transcript, &mut Offer::only(vec![tool.clone()]), leave, usize::MAX).await?;
             let result = match &mut part.transcript.open {
                 Open::Calling { turn, .. } => turn.results.first().cloned(),
                 Open::Nothing | Open::Asking { .. } | Open::Streaming { .. } => None,

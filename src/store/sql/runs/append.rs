@@ -7,7 +7,7 @@ use super::artifacts::{ArtifactRow, insert_artifacts};
 use super::audit::{tell, tell_ended};
 use super::files::note_uses;
 use super::payloads::{PayloadRow, insert_payloads};
-use super::places::keep_place;
+use super::places::move_run;
 use super::usage::{Charge, charge};
 use super::{Seat, SqlStore, charged_seat};
 use crate::agent::ports::store::Commit;
@@ -163,26 +163,12 @@ pub(super) fn insert_rows(batch: &mut Batch, seat: &Seat, run: RunId, commit: Co
     for (seq, (at, kind, body)) in (i64::from(commit.first_entry)..).zip(rows.trail) {
         insert_entry(batch, &seat.conversation, Some((run, seq)), (at, kind, body));
     }
-    if let Some((context_type, place)) = rows.place {
-        move_run(batch, seat, run, &context_type, (place, now));
-    }
     let of = (&seat.conversation.scope, seat.conversation.id.as_str());
+    if let Some((context_type, place)) = rows.place {
+        move_run(batch, of, run, &context_type, (place, now));
+    }
     insert_payloads(batch, of, run, rows.payloads, now);
     insert_artifacts(batch, of, run, (commit.first_artifact, rows.artifacts), now);
-}
-
-/// The run goes on at another place, and its conversation is there.
-fn move_run(batch: &mut Batch, seat: &Seat, run: RunId, context_type: &str, (place, now): (String, i64)) {
-    let Seat { conversation: ConversationRow { scope, id }, .. } = seat;
-    batch.say("UPDATE runs SET context_type = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3").bind((
-        scope,
-        run.to_string(),
-        storable(context_type),
-    ));
-    batch
-        .say("UPDATE conversations SET profile = $4, context_type = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3")
-        .bind((scope, id, storable(context_type)));
-    keep_place(batch, scope, id, place, now);
 }
 
 /// Tells the audit record what became of the writes that were dispatched.
