@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use serde_json::{Map, Value};
 
+use super::worded::NO_OBJECT;
 use super::{BuiltIn, Source, Tool};
 use crate::agent::ports::tools::{OfferedTool, ToolContext, ToolExecutor};
 use crate::chat::causes::Causes;
@@ -119,13 +120,14 @@ impl Toolbox {
         ToolOutput { error: Some(error.call_error()), ..self.failure(error.to_string()) }
     }
 
+    fn no_object(&self, handler: &dyn Tool) -> ToolOutput {
+        let bad = || super::ToolError::BadParams(NO_OBJECT.to_owned());
+        self.failed(&handler.wording().map_or_else(bad, |wording| wording.no_object()))
+    }
+
     fn unknown(&self, name: &str) -> ToolOutput {
         ToolOutput { error: Some(CallError::NotOffered), ..self.failure(format!("unknown tool: {name}")) }
     }
-}
-
-fn no_object() -> ToolOutput {
-    ToolOutput::refused("bad params: the arguments are not a JSON object", CallError::BadArguments)
 }
 
 #[async_trait]
@@ -140,7 +142,7 @@ impl ToolExecutor for Toolbox {
             ToolInput::Object(args) => args,
             ToolInput::Invalid(_) => {
                 meter.ends(Outcome::failed("bad_params"));
-                return no_object();
+                return self.no_object(&*handler);
             }
         };
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
@@ -183,7 +185,7 @@ impl ToolExecutor for Toolbox {
             return Err(Box::new(self.unknown(&call.name)));
         };
         let ToolInput::Object(args) = &call.input else {
-            return Err(Box::new(no_object()));
+            return Err(Box::new(self.no_object(&*handler)));
         };
         handler.check(args).map_err(|error| Box::new(self.failed(&error)))?;
         Ok(handler.effect())
@@ -194,7 +196,7 @@ impl ToolExecutor for Toolbox {
             return Err(Box::new(self.unknown(&call.name)));
         };
         let ToolInput::Object(args) = &call.input else {
-            return Err(Box::new(no_object()));
+            return Err(Box::new(self.no_object(&*handler)));
         };
         let cx = &ToolContext { call: Some(&call.id), ..*cx };
         match AssertUnwindSafe(handler.complete(args, cx)).catch_unwind().await {
@@ -384,7 +386,12 @@ mod tests {
                 ToolOutput::error("the tool failed inside the server; do not repeat the call, tell the user"),
                 "a panic stays here",
             ),
-            ("answers", "[1]", no_object(), "no object"),
+            (
+                "answers",
+                "[1]",
+                ToolOutput::refused(&format!("bad param{}", note(47)), CallError::BadArguments),
+                "no object",
+            ),
             ("x", "{}", ToolOutput::refused(&format!("unknown t{}", note(15)), CallError::NotOffered), "no such tool"),
         ];
         for (name, input, expected, reason) in rows {

@@ -28,6 +28,8 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use worded::Wording;
+
 use crate::agent::ports::calls::CallStore;
 use crate::agent::ports::drafts::{DraftError, DraftStore};
 use crate::agent::ports::payloads::PayloadStore;
@@ -133,6 +135,11 @@ pub trait Tool: Send + Sync {
     /// Whether the settings have it: a profile that lists one that is off goes without.
     fn is_on(&self) -> bool {
         true
+    }
+
+    /// How it words its failures, where it has words of its own.
+    fn wording(&self) -> Option<Wording> {
+        None
     }
 
     /// Whether it works on the files of a workspace, whose state is kept before each message then.

@@ -7,9 +7,13 @@ use serde_json::{Map, Value};
 use super::{ToolError, parse_args};
 use crate::chat::fate::CallError;
 use crate::chat::tool::ToolOutput;
+use crate::chat::worded::Worded;
 
 /// The code of arguments that are missing, or of the wrong type.
 const ARGS_VALIDATION: &str = "args_validation";
+
+/// What the model reads of arguments that are none.
+pub(super) const NO_OBJECT: &str = "the arguments are not a JSON object";
 
 /// A tool that words its failures: its name, and the `type` of what the model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,18 +22,6 @@ pub struct Wording {
     pub name: &'static str,
     /// Such as `run_command_error`; `tool_error` where a tool has none of its own.
     pub kind: &'static str,
-}
-
-/// What the model reads of a call that failed.
-#[derive(Serialize)]
-struct Worded<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    name: &'a str,
-    code: &'a str,
-    error: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Value>,
 }
 
 impl Wording {
@@ -48,6 +40,11 @@ impl Wording {
         self.worded((kind, "timeout"), words, Some(details), CallError::TimedOut)
     }
 
+    /// Arguments that are no JSON object.
+    pub fn no_object(&self) -> ToolError {
+        self.error(ARGS_VALIDATION, NO_OBJECT)
+    }
+
     /// The arguments as a handler's own type.
     ///
     /// # Errors
@@ -61,7 +58,7 @@ impl Wording {
 
     fn worded(&self, (kind, code): (&str, &str), error: &str, details: Option<Value>, why: CallError) -> ToolError {
         let worded = Worded { kind, name: self.name, code, error, details };
-        match serde_json::to_string(&worded) {
+        match worded.to_json() {
             Ok(content) => ToolError::Worded { content, error: why },
             Err(error) => ToolError::Refused(error.to_string()),
         }

@@ -259,7 +259,7 @@ impl Workspace for Place {
         (owner, conversation): (&Owner, &ConversationId),
         path: &str,
         edit: Edit,
-    ) -> Result<Option<FileEdit>, Failure> {
+    ) -> Result<FileEdit, Failure> {
         let (files, path, quota) = (self.files.clone(), path.to_owned(), self.quota.clone());
         let changed = self.with_keeper((owner, conversation), move |keeper, of| {
             let failed = |error: FileError| failed(&error);
@@ -267,10 +267,11 @@ impl Workspace for Place {
             // What will not be done touches nothing.
             let text = match edit {
                 Edit::Write(text) if text.len() as u64 <= files::MOST_FILE_BYTES => Some(text),
-                Edit::Write(text) => return files.write(&path, &text).map(|_| None).map_err(failed),
+                Edit::Write(text) => return files.write(&path, &text).map(told).map_err(failed),
                 Edit::Replace(diff) => Some(files.replaced(&path, &diff).map_err(failed)?),
                 Edit::Delete if standing.before == Before::Nothing => {
-                    return files.delete(&path).map(|changed| changed.map(told)).map_err(failed);
+                    let deleted = files.delete(&path).map_err(failed)?;
+                    return Ok(deleted.map_or_else(|| not_there(&files, &standing.relative), told));
                 }
                 Edit::Delete => None,
             };
@@ -289,7 +290,7 @@ impl Workspace for Place {
                     tracing::warn!(reason = failure.message, "a new file behind a link is not noted as a tool's");
                 });
             }
-            Ok(changed.filter(is_change).map(told))
+            Ok(changed.map_or_else(|| not_there(&files, &standing.relative), told))
         });
         changed.await
     }
@@ -338,14 +339,15 @@ impl Workspace for Place {
     }
 }
 
-/// Whether an edit has made another file of it.
-fn is_change(change: &FileChange) -> bool {
-    change.before != change.after || matches!(change.before, Image::TooLarge)
-}
-
 fn told(change: FileChange) -> FileEdit {
     let diff = change.diff().map(|diff| Diff { text: diff.text, added: diff.added, removed: diff.removed });
-    FileEdit { path: change.path, diff }
+    let is_change = change.before != change.after || matches!(change.before, Image::TooLarge);
+    FileEdit { path: change.path, diff, is_change }
+}
+
+/// What was to be deleted is not there.
+fn not_there(files: &Root, relative: &str) -> FileEdit {
+    FileEdit { path: files.absolute(relative), diff: None, is_change: false }
 }
 
 /// Tells a command's lines, those that have gathered together.

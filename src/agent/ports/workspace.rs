@@ -56,16 +56,11 @@ pub trait Workspace: Send + Sync + fmt::Debug {
     /// When it is none, or may not be read.
     async fn read(&self, path: &str) -> Result<FileText, Failure>;
 
-    /// Changes one file, whole or not at all; `None` where nothing had to be done. `conversation` is whose change it is.
+    /// Changes one file, whole or not at all. `conversation` is whose change it is.
     ///
     /// # Errors
     /// When nothing was changed.
-    async fn edit(
-        &self,
-        conversation: (&Owner, &ConversationId),
-        path: &str,
-        edit: Edit,
-    ) -> Result<Option<FileEdit>, Failure>;
+    async fn edit(&self, conversation: (&Owner, &ConversationId), path: &str, edit: Edit) -> Result<FileEdit, Failure>;
 
     /// What is in a folder.
     ///
@@ -118,13 +113,15 @@ pub struct FileText {
     pub is_cut: bool,
 }
 
-/// A change that was made.
+/// An edit that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdit {
     /// The file's absolute path.
     pub path: String,
     /// The change as a unified diff with absolute paths; `None` where one side is no text, or too large.
     pub diff: Option<Diff>,
+    /// Whether there is another file now; a file may have had that text before, or not have been there.
+    pub is_change: bool,
 }
 
 /// A unified diff, and how many lines it adds and removes.

@@ -7,6 +7,7 @@ use crate::agent::ports::store::ApprovedCall;
 use crate::chat::approval::Consent;
 use crate::chat::fate::CallError;
 use crate::chat::tool::{CallNote, Effect, ToolCall, ToolOutput};
+use crate::chat::worded::{TOOL_ERROR, Worded};
 
 /// Whether the calls of a turn were let through before.
 #[derive(Clone, Copy)]
@@ -40,10 +41,10 @@ impl Turns<'_> {
             (Look::Client(Err(output)), Leave::Needed) => return Step::Answer(*output),
             // A person has let another tool of this name through, which is gone.
             (Look::Client(_) | Look::Own, Leave::Given(_)) | (Look::Unknown, _) => {
-                return Step::Answer(unknown_tool(call));
+                return Step::Answer(self.unknown_tool(call));
             }
             (Look::Denied, _) => {
-                return Step::Answer(ToolOutput { note: Some(CallNote::Denied), ..unknown_tool(call) });
+                return Step::Answer(ToolOutput { note: Some(CallNote::Denied), ..self.unknown_tool(call) });
             }
             (Look::Unseen, Leave::Needed) => {
                 offer.add(&call.name);
@@ -121,9 +122,16 @@ impl Turns<'_> {
             Err(output) => Step::Answer(*output),
         }
     }
-}
 
-/// What the model reads of a tool that its caller cannot use: the same, whether there is one.
-fn unknown_tool(call: &ToolCall) -> ToolOutput {
-    ToolOutput::refused(&format!("unknown tool: {}", call.name), CallError::NotOffered)
+    /// What the model reads of a tool that its caller cannot use: the same, whether there is one. Where files are worked on it
+    /// has the words of the tools there.
+    fn unknown_tool(&self, call: &ToolCall) -> ToolOutput {
+        let words = format!("unknown tool: {}", call.name);
+        let worded = Worded { kind: TOOL_ERROR, name: &call.name, code: "unknown_tool", error: &words, details: None };
+        let refused = ToolOutput::refused(&words, CallError::NotOffered);
+        match worded.to_json() {
+            Ok(content) if self.profile.in_workspace => ToolOutput { content, ..refused },
+            Ok(_) | Err(_) => refused,
+        }
+    }
 }

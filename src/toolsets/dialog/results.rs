@@ -11,10 +11,11 @@ use crate::agent::ports::tools::ToolContext;
 use crate::bounded::json;
 use crate::chat::day::rfc3339;
 use crate::chat::tool::{ToolInput, ToolOutput};
+use crate::chat::worded::TOOL_ERROR;
 use crate::tools::worded::{Wording, told};
 use crate::tools::{Tool, ToolError};
 
-pub(super) const WORDING: Wording = Wording { name: "get_tool_result", kind: "tool_error" };
+pub(super) const WORDING: Wording = Wording { name: "get_tool_result", kind: TOOL_ERROR };
 
 /// Ids that are told where there is no call of the one that was asked for: AgentSmithy protocol.
 const IDS: usize = 10;
@@ -51,6 +52,10 @@ impl Tool for GetResult {
             ids => format!("there is no result of this call; the newest that there are: {}", ids.join(", ")),
         };
         Err(WORDING.error("not_found", &words))
+    }
+
+    fn wording(&self) -> Option<Wording> {
+        Some(WORDING)
     }
 
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {

@@ -12,10 +12,11 @@ use crate::agent::ports::titles::TitleStore;
 use crate::agent::ports::tools::{Condition, OnlyIf, ToolContext};
 use crate::chat::causes::Causes;
 use crate::chat::tool::ToolOutput;
+use crate::chat::worded::TOOL_ERROR;
 use crate::tools::worded::{Wording, told};
 use crate::tools::{Tool, ToolError};
 
-pub(super) const WORDING: Wording = Wording { name: "set_dialog_title", kind: "tool_error" };
+pub(super) const WORDING: Wording = Wording { name: "set_dialog_title", kind: TOOL_ERROR };
 
 /// 50 characters of a title: AgentSmithy protocol.
 const TITLE_CHARS: usize = 50;
@@ -62,6 +63,10 @@ impl Tool for SetTitle {
             return Err(WORDING.error("already_titled", "the conversation has a title already, which stays"));
         }
         Ok(told(&Told { tool: WORDING.name, title: &title, message: "the conversation has this title now" }))
+    }
+
+    fn wording(&self) -> Option<Wording> {
+        Some(WORDING)
     }
 
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {

@@ -48,6 +48,10 @@ impl Tool for WebFetch {
         }
     }
 
+    fn wording(&self) -> Option<Wording> {
+        Some(FETCH)
+    }
+
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {
         FETCH.args::<FetchArgs>(args).map(drop)
     }
@@ -75,6 +79,10 @@ impl Tool for WebSearch {
                 Err(SEARCH.error(error.code(), &error.to_string()))
             }
         }
+    }
+
+    fn wording(&self) -> Option<Wording> {
+        Some(SEARCH)
     }
 
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {

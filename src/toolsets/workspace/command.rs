@@ -72,6 +72,10 @@ impl Tool for Run {
         Ok(told(&told_as))
     }
 
+    fn wording(&self) -> Option<Wording> {
+        Some(RUN)
+    }
+
     fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {
         RUN.args::<Args>(args).map(drop)
     }

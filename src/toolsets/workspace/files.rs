@@ -9,6 +9,7 @@ use crate::agent::ports::tools::ToolContext;
 use crate::agent::ports::workspace::{Edit, FileEdit, FileText, Hits, ListOptions, Listing, Pattern};
 use crate::chat::artifact::{Artifact, FILE_EDIT};
 use crate::chat::tool::{Effect, Policy, ToolOutput};
+use crate::chat::worded::TOOL_ERROR;
 use crate::tools::worded::{Wording, told};
 use crate::tools::{Tool, ToolError, Workplace};
 
@@ -24,6 +25,10 @@ macro_rules! file_tool {
                 let args = $wording.args::<$args>(args)?;
                 let place = self.0.as_ref().ok_or_else(off)?;
                 args.call(place, cx).await
+            }
+
+            fn wording(&self) -> Option<Wording> {
+                Some($wording)
             }
 
             fn check(&self, args: &Map<String, Value>) -> Result<(), ToolError> {
@@ -50,9 +55,9 @@ macro_rules! file_tool {
 }
 
 const READ: Wording = Wording { name: "read_file", kind: "read_file_error" };
-const WRITE: Wording = Wording { name: "write_to_file", kind: "tool_error" };
-const REPLACE: Wording = Wording { name: "replace_in_file", kind: "tool_error" };
-const DELETE: Wording = Wording { name: "delete_file", kind: "tool_error" };
+const WRITE: Wording = Wording { name: "write_to_file", kind: TOOL_ERROR };
+const REPLACE: Wording = Wording { name: "replace_in_file", kind: TOOL_ERROR };
+const DELETE: Wording = Wording { name: "delete_file", kind: TOOL_ERROR };
 const LIST: Wording = Wording { name: "list_files", kind: "list_files_error" };
 const SEARCH: Wording = Wording { name: "search_files", kind: "search_files_error" };
 
@@ -100,11 +105,12 @@ struct WriteArgs {
 
 impl WriteArgs {
     async fn call(self, place: &Workplace, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let edited = edit(WRITE, place, cx, &self.path, Edit::Write(self.content)).await?;
-        Ok(edited.map_or_else(
-            || told(&json!({"type": "write_file_result", "path": self.path, "note": "it had this text already"})),
-            |edit| changed(&json!({"type": "write_file_result", "path": edit.path}), &edit),
-        ))
+        let edit = edit(WRITE, place, cx, &self.path, Edit::Write(self.content)).await?;
+        let mut result = json!({"type": "write_file_result", "path": edit.path});
+        if !edit.is_change {
+            result["note"] = json!("it had this text already");
+        }
+        Ok(done(&result, &edit))
     }
 }
 
@@ -116,10 +122,12 @@ struct ReplaceArgs {
 
 impl ReplaceArgs {
     async fn call(self, place: &Workplace, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let edited = edit(REPLACE, place, cx, &self.path, Edit::Replace(self.diff)).await?;
-        let edit = edited.ok_or_else(|| REPLACE.error("no_change", "nothing would change"))?;
+        let edit = edit(REPLACE, place, cx, &self.path, Edit::Replace(self.diff)).await?;
+        if !edit.is_change {
+            return Err(REPLACE.error("no_change", "nothing would change"));
+        }
         let diff = edit.diff.as_ref().map(|diff| diff.text.as_str());
-        Ok(changed(&json!({"type": "replace_file_result", "path": edit.path, "diff": diff}), &edit))
+        Ok(done(&json!({"type": "replace_file_result", "path": edit.path, "diff": diff}), &edit))
     }
 }
 
@@ -130,11 +138,12 @@ struct DeleteArgs {
 
 impl DeleteArgs {
     async fn call(self, place: &Workplace, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
-        let edited = edit(DELETE, place, cx, &self.path, Edit::Delete).await?;
-        Ok(edited.map_or_else(
-            || told(&json!({"type": "delete_file_result", "path": self.path, "note": "it was not there"})),
-            |edit| changed(&json!({"type": "delete_file_result", "path": edit.path}), &edit),
-        ))
+        let edit = edit(DELETE, place, cx, &self.path, Edit::Delete).await?;
+        let mut result = json!({"type": "delete_file_result", "path": edit.path});
+        if !edit.is_change {
+            result["note"] = json!("it was not there");
+        }
+        Ok(done(&result, &edit))
     }
 }
 
@@ -191,14 +200,17 @@ async fn edit(
     cx: &ToolContext<'_>,
     path: &str,
     edit: Edit,
-) -> Result<Option<FileEdit>, ToolError> {
+) -> Result<FileEdit, ToolError> {
     let owner = &cx.caller.owner;
     let workspace = place.workspaces.of(owner).await.map_err(failed(wording))?;
     workspace.edit((owner, cx.conversation), path, edit).await.map_err(failed(wording))
 }
 
-/// `result`, with the edit for the client.
-fn changed(result: &Value, edit: &FileEdit) -> ToolOutput {
+/// `result`, with the edit for the client where there is another file now.
+fn done(result: &Value, edit: &FileEdit) -> ToolOutput {
+    if !edit.is_change {
+        return told(result);
+    }
     let mut payload = json!({"file": edit.path});
     if let Some(diff) = &edit.diff {
         payload["diff"] = json!(diff.text);

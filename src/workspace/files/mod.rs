@@ -74,7 +74,7 @@ impl Root {
     }
 
     /// The absolute path of `relative`, which is `""` for the root; what is not UTF-8 of it is shown as U+FFFD.
-    fn absolute(&self, relative: &str) -> String {
+    pub fn absolute(&self, relative: &str) -> String {
         let root = self.path.to_string_lossy();
         match (root.as_ref(), relative) {
             (root, "") => root.to_owned(),

@@ -65,6 +65,7 @@ async fn each_change_is_told_with_its_diff_behind_its_own_result() {
             .call("r", "replace_in_file", &json!({"path": "b.txt", "diff": replace}))
             .call("d", "delete_file", &json!({"path": "c.txt"}))
             .call("n", "delete_file", &json!({"path": "never.txt"}))
+            .call("s", "write_to_file", &json!({"path": "b.txt", "content": "new\n"}))
             .done(),
         says("Done."),
     ];
@@ -84,10 +85,12 @@ async fn each_change_is_told_with_its_diff_behind_its_own_result() {
         .filter(|event| matches!(*event, "tool_call_result" | "file_edit" | "checkpoint"))
         .collect();
     let expected = ["tool_call_result", "file_edit", "tool_call_result", "file_edit", "tool_call_result", "file_edit"];
-    assert_eq!(order, [&["checkpoint"], &expected[..], &["tool_call_result"]].concat());
+    assert_eq!(order, [&["checkpoint"], &expected[..], &["tool_call_result"; 2]].concat());
     let results = coding.results();
     assert_eq!(results[1], json!({"type": "replace_file_result", "path": changed, "diff": diff}));
-    assert_eq!(results[3]["type"], "delete_file_result");
+    let never = coding.path("never.txt");
+    assert_eq!(results[3], json!({"type": "delete_file_result", "path": never, "note": "it was not there"}));
+    assert_eq!(results[4], json!({"type": "write_file_result", "path": changed, "note": "it had this text already"}));
 }
 
 #[tokio::test]
@@ -101,6 +104,7 @@ async fn a_failure_is_a_result_in_the_words_of_its_tool_and_changes_nothing() {
         ("read_file", json!({"path": "sub"}), "read_file_error", "not_a_file"),
         ("read_file", json!({"path": ".agentsmithy/lock"}), "read_file_error", "protected"),
         ("read_file", json!({}), "read_file_error", "args_validation"),
+        ("read_the_file", json!({}), "tool_error", "unknown_tool"),
         ("write_to_file", json!({"path": ".git/hooks/pre-commit", "content": "x"}), "tool_error", "protected"),
         ("write_to_file", json!({"path": "a.txt", "content": 1}), "tool_error", "args_validation"),
         ("write_to_file", json!({"path": "sub", "content": ""}), "tool_error", "not_a_file"),

@@ -220,10 +220,10 @@ impl Place {
     }
 
     /// What an edit has changed: one file, with the folders that it needed, or nothing.
-    fn changed(&self, path: &str, edited: &Result<Option<FileEdit>, Failure>) -> Vec<PathBuf> {
+    fn changed(&self, path: &str, edited: &Result<FileEdit, Failure>) -> Vec<PathBuf> {
         let now = self.look();
         assert_eq!(fs::read_to_string(self.root().join(STATE).join("secret.txt")).unwrap(), SECRET);
-        let told = edited.as_ref().ok().and_then(Option::as_ref).map(|edit| PathBuf::from(&edit.path));
+        let told = edited.as_ref().ok().map(|edit| PathBuf::from(&edit.path));
         let all = self.laid.keys().chain(now.keys().filter(|path| !self.laid.contains_key(*path)));
         let mut changed: Vec<PathBuf> = all.filter(|path| self.laid.get(*path) != now.get(*path)).cloned().collect();
         changed.sort();
