@@ -105,7 +105,7 @@ metrics! {
 
     STORE_CONNECTIONS = "switchboard_store_connections", Kind::Gauge, Count, "Connections to the database by pool and state";
     STORE_WAIT_SECONDS = "switchboard_store_wait_seconds", Kind::Histogram(SHORT), Seconds,
-        "Until a transaction has its connection and, in SQLite, its turn";
+        "Until a transaction or a read has its connection and, in SQLite, a writer its turn";
     STORE_CALL_SECONDS = "switchboard_store_call_seconds", Kind::Histogram(SHORT), Seconds, "How long calls of the store took";
     STORE_FAULTS = "switchboard_store_faults_total", Kind::Counter, Count, "Calls of the store that failed, by fault";
 

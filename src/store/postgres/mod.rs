@@ -67,12 +67,12 @@ impl PostgresDatabase {
 
     /// A connection on which a single statement reads.
     pub(super) async fn reading(&self, reach: Reach<'_>) -> Result<PoolConnection<Postgres>, sqlx::Error> {
-        self.pool(reach).acquire().await
+        store_waited(Access::Read, self.pool(reach).acquire()).await
     }
 
     /// The same, in a transaction that has named the owner whose rows it may touch.
     pub(super) async fn reading_within(&self, reach: Reach<'_>) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-        self.pool(reach).begin_with(self.begins("BEGIN READ ONLY", reach)).await
+        store_waited(Access::Read, self.pool(reach).begin_with(self.begins("BEGIN READ ONLY", reach))).await
     }
 
     /// The connections of those who touch what is in `reach`.

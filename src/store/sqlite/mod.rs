@@ -47,7 +47,7 @@ impl SqliteDatabase {
 
     /// A connection on which a single statement reads.
     pub(super) async fn reading(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
-        self.readers.acquire().await
+        store_waited(Access::Read, self.readers.acquire()).await
     }
 
     /// Its pools of connections, with how many are in use and how many idle.

@@ -138,6 +138,7 @@ macro_rules! contract {
             what_things_are_called_is_kept_for_their_conversation
             a_change_of_data_is_its_users_alone
             what_was_made_for_a_first_message_is_found_once
+            sessions_are_listed_by_their_last_answer
         );
         crate::store::contract::contract!(@ $database, leases:
             a_beat_tells_how_every_run_stands

@@ -175,3 +175,22 @@ pub async fn what_was_made_for_a_first_message_is_found_once(database: &impl Dat
     clock.advance_ms(60_000);
     assert_eq!(stores[0].ahead(&owner, &here).await.unwrap(), None, "after a minute nobody looks for it");
 }
+
+pub async fn sessions_are_listed_by_their_last_answer(database: &impl Database) {
+    let clock = ManualClock::new();
+    let store = database.open(clock.clone()).await;
+    let rooms = ["acme/ann/c1", "acme/ann/c2", "acme/ann/c3"].map(Room::at);
+    let mut runs = Vec::new();
+    for room in &rooms {
+        runs.push(begin(&*store, room).await);
+        clock.advance_ms(10);
+    }
+    for (run, commit) in [(runs[2], said(1, &[])), (runs[0], said(1, &[]))] {
+        store.finish_run(run, commit, ended(RunState::Completed)).await.unwrap();
+        clock.advance_ms(10);
+    }
+    let sessions = store.sessions(&rooms[0].owner, 9).await.unwrap();
+    let listed: Vec<_> =
+        sessions.iter().map(|session| (session.id.as_str(), session.updated_at_ms - START_MS)).collect();
+    assert_eq!(listed, [("c1", 40), ("c3", 30), ("c2", 10)]);
+}

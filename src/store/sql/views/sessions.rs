@@ -48,7 +48,8 @@ macro_rules! rows {
                  MAX(s.clarification) AS clarification, MAX(s.labels) AS labels,
                  (SELECT MAX(y.created_at) FROM summaries y WHERE y.tenant = $1 AND y.user_id = $2
                       AND y.conversation = c.id) AS summarised_at,
-                 c.created_at, c.updated_at, MAX(COALESCE(r.finished_at, r.started_at)) AS last_message_at,
+                 c.created_at, @greatest(c.updated_at, COALESCE(MAX(r.finished_at), 0)) AS updated_at,
+                 MAX(COALESCE(r.finished_at, r.started_at)) AS last_message_at,
                  CAST(COALESCE(SUM(CASE WHEN r.chain_seq IS NULL THEN 1 ELSE 0 END), 0)
                       + COALESCE(SUM(CASE WHEN r.turns > 0 THEN 1 ELSE 0 END), 0) AS BIGINT) AS messages,
                  CAST(COALESCE(SUM(r.called), 0) AS BIGINT) AS calls,
@@ -58,7 +59,7 @@ macro_rules! rows {
             ") AS c LEFT JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = c.id
                  LEFT JOIN conversation_state s ON s.tenant = $1 AND s.user_id = $2 AND s.conversation = c.id
              GROUP BY c.id, c.context_type, c.profile, c.title, c.created_at, c.updated_at
-             ORDER BY c.updated_at DESC, c.id DESC"
+             ORDER BY updated_at DESC, c.id DESC"
         )
     };
 }
