@@ -50,7 +50,8 @@ while read -r word; do
         stop) stop ;;
         # First the one that makes the others: nobody is added to those that are told.
         pause) kill -STOP $(head -n 1 data/postmaster.pid) && kill -STOP $(all) ;;
-        resume) kill -CONT $(all) ;;
+        # First those that it made: one that ends meanwhile is there until it goes on itself.
+        resume) kill -CONT $(all | tr ' ' '\n' | tac) ;;
     esac && echo done || echo failed
 done
 "#;
