@@ -54,7 +54,9 @@ impl App {
                 () = until(deadline, &hurried) => {
                     runs.interrupt_all();
                     // A store that does not answer blocks no shutdown: what is not recorded, its lease ends.
-                    let _ = timeout(LAST_BYTES, runs.finished()).await;
+                    if timeout(LAST_BYTES, runs.finished()).await.is_err() {
+                        runs.leave_readers();
+                    }
                 }
             }
             stop_accepting.cancel();

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::support::app::TestApp;
 use crate::support::frames::{self, read_until};
 use crate::support::model::{Scripted, calls, says, turn};
+use crate::support::postgres::TestPostgres;
 use crate::support::upstream::{Answer, End, Upstream};
 use crate::support::wait::eventually;
 
@@ -205,6 +206,24 @@ async fn a_run_that_outlasts_the_drain_time_is_told_so() {
     let frames = frames::parse(&rest);
     assert_eq!(frames::names(&frames), ["error"]);
     assert_eq!(frames::data(&frames, "error")["code"], "interrupted");
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_while_the_database_stands_still_is_told_too() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    let settings = [("STORE__URL", database.url.as_str()), ("SERVER__DRAIN_S", "1")];
+    let s = Scripted::with(&settings, [turn().text("Well").hangs().answer()]).await;
+    let mut running = s.app.post(&body("For ever")).await;
+    read_until(&mut running, "Well").await;
+    server.pause();
+    let stopping = tokio::spawn(s.app.stop());
+    let rest = running.text().await.unwrap();
+    let frames = frames::parse(&rest);
+    assert_eq!(frames::names(&frames), ["error"]);
+    assert_eq!(frames::data(&frames, "error")["code"], "resync");
+    server.resume();
     stopping.await.unwrap();
 }
 

@@ -259,7 +259,7 @@ impl Ring {
     }
 
     /// All readers, now and later, are lost. Events that were appended before are given up.
-    pub(super) fn lose(&self) {
+    pub(in crate::runs) fn lose(&self) {
         self.lock().lost = true;
         self.changed.notify_waiters();
     }
