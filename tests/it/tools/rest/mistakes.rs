@@ -99,6 +99,22 @@ content_type = "text/xml"
 }
 
 #[tokio::test]
+async fn bare_text_is_a_text_of_a_tool_that_reads() {
+    let text = "[[tool]]\nname = \"a\"\ndescription = \"A.\"\nbare_text = \"q\"\n\
+                input_schema = { type = \"object\", properties = { q = { type = \"integer\" } } }\n\
+                request = { path = \"/v1\" }\n[[tool]]\nname = \"b\"\ndescription = \"B.\"\nbare_text = \"q\"\n\
+                input_schema = { type = \"object\", properties = { q = { type = \"string\" } } }\n\
+                request = { method = \"POST\", path = \"/v1\" }\n\
+                [[tool]]\nname = \"c\"\ndescription = \"C.\"\nbare_text = \"q\"\nrequest = { path = \"/v1\" }\n";
+    let expected = [
+        "tools/mine.toml:4: tool[0].bare_text q is no property of the type \"string\"",
+        "tools/mine.toml:10: tool[1].bare_text is only for tools that read",
+        "tools/mine.toml:16: tool[2].bare_text q is no property of the type \"string\"",
+    ];
+    assert_eq!(problems(&[("tools/mine.toml", text)]).await, expected);
+}
+
+#[tokio::test]
 async fn only_writes_wait_for_approval_and_make_data_stale() {
     let text = "[[tool]]\nname = \"a\"\ndescription = \"A.\"\napproval = \"role:boss\"\ninvalidates = [\"x\"]\n\
                 request = { path = \"/v1\" }\n[[tool]]\nname = \"b\"\ndescription = \"B.\"\napproval = \"boss\"\n\
