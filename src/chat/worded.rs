@@ -1,4 +1,4 @@
-//! Failures in the words of coding agents' tools (docs/protocol/smithy.md): an object with its type, its tool, a code, and a
+//! Failures in the words of coding agents' tools (docs/WORKSPACE.md): an object with its type, its tool, a code, and a
 //! sentence for the model.
 
 use serde::Serialize;
