@@ -25,26 +25,32 @@ use super::contract::{
 use super::explained::{Explains, refused_by_sqlite};
 use super::trail;
 use super::users::OF_USERS;
+use crate::support::sqlite;
 
 mod file {
     super::contract!(crate::store::sqlite::SqliteFile::new_database);
 }
 
-/// A database file in a folder of its own, which is not made before the first `open`.
+/// A database file in a folder of its own.
 pub struct SqliteFile {
     _folder: TempDir,
     path: PathBuf,
 }
 
 impl SqliteFile {
+    /// One that is not made before the first `open`.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/when missing/switch%board.db");
         Self { _folder: folder, path }
     }
 
+    /// One with its schema.
     pub async fn new_database() -> Option<Self> {
-        Some(Self::new())
+        let database = Self::new();
+        std::fs::create_dir_all(database.path.parent().unwrap()).unwrap();
+        sqlite::make(&database.path).await;
+        Some(database)
     }
 
     fn url(&self) -> String {

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::frames::{self, Frame};
+use super::sqlite;
 
 /// Ada, whom the demo backend knows.
 pub const ADA: &str = "11111111-1111-4111-8111-111111111111";
@@ -33,6 +34,9 @@ pub struct TestApp {
     data: TempDir,
 }
 
+/// The file of its database, in its folder.
+const DATABASE: &str = "test.db";
+
 /// How long most tokens live.
 const LIFE: Duration = Duration::from_secs(600);
 
@@ -44,7 +48,7 @@ pub fn sources(data: &TempDir, settings: &[(&str, &str)]) -> Sources {
     let file = |name: &str| data.path().join(name).display().to_string();
     let mut env: BTreeMap<String, String> = [
         ("SERVER__BIND", "127.0.0.1:0".to_owned()),
-        ("STORE__URL", format!("sqlite://{}", file("test.db"))),
+        ("STORE__URL", format!("sqlite://{}", file(DATABASE))),
         ("AUTH__DEV_SECRET_FILE", file("dev-secret")),
         ("LLM__PROVIDER", "demo".to_owned()),
         // One user asks for what a hundred would.
@@ -76,6 +80,10 @@ impl TestApp {
 
     /// The product on data that may be there already, with the files of its `config/` if there are any.
     pub async fn start_in(data: TempDir, settings: &[(&str, &str)]) -> Self {
+        let database = data.path().join(DATABASE);
+        if !database.exists() && settings.iter().all(|(key, _)| *key != "STORE__URL") {
+            sqlite::make(&database).await;
+        }
         let folder = Some(data.path().join("config")).filter(|folder| folder.is_dir());
         let sources = Sources { dir: folder, ..sources(&data, settings) };
         let config = Config::load(&sources).unwrap();
@@ -102,7 +110,8 @@ impl TestApp {
             let _ = stopped.await;
         };
         let serving = tokio::spawn(app.serve(stop_asked, std::future::pending()));
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        // Without TLS: to read all certificates of the machine takes longer than many a test.
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { address, token, http, sign: Box::new(sign), stop: Some(stop), serving: Some(serving), data }
     }
 
@@ -146,7 +155,7 @@ impl TestApp {
 
     /// Changes rows of its database, beside it.
     pub async fn beside(&self, sql: &str) {
-        let url = format!("sqlite://{}", self.data.path().join("test.db").display());
+        let url = format!("sqlite://{}", self.data.path().join(DATABASE).display());
         let mut connection = SqliteConnection::connect(&url).await.unwrap();
         let changed = sqlx::query(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
         assert!(changed.rows_affected() > 0, "{sql}");

@@ -18,6 +18,7 @@ pub mod response;
 pub mod s3;
 pub mod said;
 pub mod sigv4;
+pub mod sqlite;
 pub mod tickets;
 pub mod upstream;
 pub mod wait;
