@@ -1,7 +1,6 @@
 //! Lines of the audit record on their way to the collector: OTLP logs, over HTTP as protobuf. When a line is sent, and that it
 //! is sent again, is decided by whoever keeps the record.
 
-use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,11 +9,9 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs, SeverityNumber};
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use prost::Message;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use url::Url;
 
 use super::TelemetryError;
+use super::collector::Collector;
 use crate::agent::ports::audit::{AuditSink, NotTaken};
 use crate::chat::audit::{AuditLine, Part};
 use crate::config::Telemetry;
@@ -28,15 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A collector that takes OTLP logs.
 #[derive(Debug)]
 pub struct AuditLogs {
-    http: reqwest::Client,
-    url: Url,
+    collector: Collector,
     service: String,
 }
-
-/// An answer that takes nothing.
-#[derive(Debug, thiserror::Error)]
-#[error("the collector answered with HTTP {0}")]
-struct Refused(u16);
 
 impl AuditLogs {
     /// The collector of `telemetry`. Nothing is sent yet.
@@ -44,23 +35,8 @@ impl AuditLogs {
     /// # Errors
     /// See [`TelemetryError`].
     pub fn new(telemetry: &Telemetry) -> Result<Self, TelemetryError> {
-        let mut headers = HeaderMap::new();
-        let unfit = TelemetryError::Headers("has characters that no http header can carry");
-        for (name, value) in telemetry.headers().map_err(TelemetryError::Headers)? {
-            let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
-                return Err(unfit);
-            };
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        // Redirects are not followed: they would take the headers along.
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(PATIENCE)
-            .default_headers(headers)
-            .build()?;
-        let url = Url::parse(&telemetry.logs_url()).map_err(|_| TelemetryError::Address)?;
-        Ok(Self { http, url, service: telemetry.service_name().to_owned() })
+        let collector = Collector::new(telemetry, &telemetry.logs_url(), PATIENCE)?;
+        Ok(Self { collector, service: telemetry.service_name().to_owned() })
     }
 
     fn request(&self, lines: Vec<AuditLine>) -> ExportLogsServiceRequest {
@@ -75,17 +51,16 @@ impl AuditLogs {
         let logs = ResourceLogs { resource: Some(resource), scope_logs, ..ResourceLogs::default() };
         ExportLogsServiceRequest { resource_logs: vec![logs] }
     }
+}
 
-    async fn post(&self, lines: Vec<AuditLine>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let body = self.request(lines).encode_to_vec();
-        let request = self.http.post(self.url.clone()).header(CONTENT_TYPE, "application/x-protobuf").body(body);
-        let answer = request.send().await?;
-        if !answer.status().is_success() {
-            return Err(Refused(answer.status().as_u16()).into());
-        }
-        // Some answer with nothing, or with JSON, that they have taken all.
-        let accepted = ExportLogsServiceResponse::decode(answer.bytes().await?).unwrap_or_default();
-        let refused = accepted.partial_success.map_or(0, |partly| partly.rejected_log_records);
+#[async_trait]
+impl AuditSink for AuditLogs {
+    async fn send(&self, lines: Vec<AuditLine>) -> Result<(), NotTaken> {
+        let sent = self.collector.send::<ExportLogsServiceResponse>(&self.request(lines)).await;
+        let refused = sent
+            .map_err(|error| NotTaken(error.into()))?
+            .partial_success
+            .map_or(0, |partly| partly.rejected_log_records);
         if refused > 0 {
             // It would refuse them again, so they are not sent again (OTLP, section "Partial success").
             tracing::error!(
@@ -94,13 +69,6 @@ impl AuditLogs {
             );
         }
         Ok(())
-    }
-}
-
-#[async_trait]
-impl AuditSink for AuditLogs {
-    async fn send(&self, lines: Vec<AuditLine>) -> Result<(), NotTaken> {
-        self.post(lines).await.map_err(NotTaken)
     }
 }
 

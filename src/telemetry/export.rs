@@ -6,17 +6,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_otlp::{Protocol, SpanExporter as Otlp, WithExportConfig, WithHttpConfig};
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
+use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor};
+use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanProcessor};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::TelemetryError;
+use super::collector::Collector;
 use super::gen_ai;
 use super::sampler::Sampled;
+use crate::chat::causes::Causes;
 use crate::config::Telemetry;
 use crate::observe::metrics;
 
@@ -49,31 +53,18 @@ impl Export {
     /// # Errors
     /// See [`TelemetryError`].
     pub(super) fn start(telemetry: &Telemetry) -> Result<(SdkTracerProvider, Self), TelemetryError> {
-        // Redirects are not followed: they would take the headers along.
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(PATIENCE)
-            .timeout(PATIENCE)
-            .build()?;
-        let mut exporter = Otlp::builder()
-            .with_http()
-            .with_http_client(http)
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(telemetry.traces_url())
-            .with_timeout(PATIENCE)
-            .with_headers(telemetry.headers().map_err(TelemetryError::Headers)?)
-            .build()?;
+        let collector = Collector::new(telemetry, &telemetry.traces_url(), PATIENCE)?;
         let resource = Resource::builder()
             .with_service_name(telemetry.service_name().to_owned())
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .build();
-        exporter.set_resource(&resource);
 
         let (queue, waiting) = mpsc::channel(QUEUE);
         let (tell_done, is_done) = done::channel();
         let closing = CancellationToken::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let sender = Sender { exporter, waiting, closing: closing.clone(), is_failing: false };
+        let about = ResourceAttributesWithSchema::from(&resource);
+        let sender = Sender { collector, about, waiting, closing: closing.clone(), is_failing: false };
         let thread = std::thread::Builder::new().name("otlp".to_owned()).spawn(move || {
             runtime.block_on(sender.run());
             // Name lookups have a thread of their own, which is not waited for.
@@ -122,7 +113,9 @@ impl SpanProcessor for Queue {
 
 /// What the thread does.
 struct Sender {
-    exporter: Otlp,
+    collector: Collector,
+    /// Who sends them.
+    about: ResourceAttributesWithSchema,
     waiting: mpsc::Receiver<SpanData>,
     closing: CancellationToken,
     /// Whether the last batch was not taken, so that an outage is logged once.
@@ -175,11 +168,16 @@ impl Sender {
     async fn send(&mut self, batch: Vec<SpanData>) {
         let count = batch.len() as u64;
         let batch = batch.into_iter().map(gen_ai::named).collect();
-        let sent = timeout(PATIENCE, self.exporter.export(batch)).await;
-        let error = match sent {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("no answer in time".to_owned()),
+        let resource_spans = group_spans_by_resource_and_scope(batch, &self.about);
+        let sent =
+            self.collector.send::<ExportTraceServiceResponse>(&ExportTraceServiceRequest { resource_spans }).await;
+        let (refused, error) = match sent {
+            Ok(answer) => {
+                let refused = answer.partial_success.map_or(0, |partly| partly.rejected_spans);
+                let refused = u64::try_from(refused).unwrap_or_default().min(count);
+                (refused, (refused > 0).then(|| format!("{refused} of {count} were refused")))
+            }
+            Err(error) => (count, Some(Causes(&error).to_string())),
         };
         match (&error, self.is_failing) {
             (Some(error), false) => tracing::warn!(error, "the collector does not take spans; they are dropped"),
@@ -187,7 +185,8 @@ impl Sender {
             (Some(_), true) | (None, false) => {}
         }
         self.is_failing = error.is_some();
-        if self.is_failing { metrics::spans_dropped(count) } else { metrics::spans_exported(count) }
+        metrics::spans_dropped(refused);
+        metrics::spans_exported(count - refused);
     }
 }
 

@@ -6,6 +6,7 @@
 //! it cost without traces, since no layer is there for them.
 
 mod audit;
+mod collector;
 mod export;
 mod gen_ai;
 mod sampler;
@@ -14,7 +15,6 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic;
 
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_otlp::ExporterBuildError;
 use tracing_subscriber::filter::{FilterExt, FilterFn, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -34,9 +34,6 @@ pub struct Traces(Option<Export>);
 /// Why there are no traces.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The exporter does not take its settings.
-    #[error("telemetry.otlp_endpoint cannot be used")]
-    Exporter(#[from] ExporterBuildError),
     /// No HTTP client could be made.
     #[error("the client of the collector cannot be made")]
     Client(#[from] reqwest::Error),

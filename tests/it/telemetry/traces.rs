@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
+use prost::Message;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -25,7 +27,9 @@ async fn a_run_is_one_tree_of_spans_below_its_clients_and_above_its_backends() {
     ];
     let settings = settings.each_ref().map(|(key, value)| (*key, value.as_str()));
     let (machine, model, backend) = machine(&settings).await;
-    let mut serving = machine.serve();
+    let mut serving = machine.serve_as(|command| {
+        command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=theirs,x-more=1");
+    });
     let token = machine.token();
     ask(&serving.url(""), &token).await;
     serving.terminate();
@@ -33,7 +37,8 @@ async fn a_run_is_one_tree_of_spans_below_its_clients_and_above_its_backends() {
 
     let (spans, resource) = spans(&collector);
     assert_eq!(resource["service.name"], "desk");
-    assert_eq!(collector.requests()[0].header("x-key"), Some("a b=="));
+    let [ours, theirs] = ["x-key", "x-more"].map(|name| collector.requests()[0].header(name).map(str::to_owned));
+    assert_eq!((ours.as_deref(), theirs), (Some("a b=="), None), "the variable is not for those who have a setting");
     let by_id: BTreeMap<&str, &Seen> = spans.iter().map(|span| (span.id.as_str(), span)).collect();
     let mut tree: Vec<String> = spans
         .iter()
@@ -127,20 +132,38 @@ async fn a_collector_that_never_answers_costs_nobody_anything() {
 
 #[tokio::test]
 async fn spans_that_a_collector_refuses_are_dropped_and_counted_and_told_once() {
-    let refusing = Upstream::choosing(|_| Some(Answer::status(400, "text/plain", "no"))).await;
-    let endpoint = refusing.url();
-    let settings = [("TELEMETRY__OTLP_ENDPOINT", endpoint.as_str()), ("METRICS__PATH", "true")];
-    let (machine, _model, _backend) = machine(&settings).await;
-    let serving = machine.serve();
-    let client = Client::of(&serving, &machine.token());
-    client.says(&question()).await;
-    let dropped = async || {
-        let page = client.get("/metrics").await.text().await.unwrap();
-        let line = page.lines().find_map(|line| line.strip_prefix("switchboard_spans_dropped_total "))?;
-        (line.parse::<u64>().unwrap() >= 7).then_some(())
-    };
-    crate::support::wait::eventually("the spans of a run are dropped", dropped).await;
-    assert_eq!(machine.folder.stderr().matches("the collector does not take spans").count(), 1);
+    let partial_success = Some(ExportTracePartialSuccess { rejected_spans: 1, ..Default::default() });
+    let in_part = ExportTraceServiceResponse { partial_success }.encode_to_vec();
+    let rows = [
+        (Answer::status(400, "text/plain", "no"), 7, "all"),
+        (Answer::ok("application/x-protobuf", in_part), 1, "one of each batch"),
+    ];
+    for (answer, least, reason) in rows {
+        let refusing = Upstream::choosing(move |_| Some(answer.clone())).await;
+        let endpoint = refusing.url();
+        let settings = [("TELEMETRY__OTLP_ENDPOINT", endpoint.as_str()), ("METRICS__PATH", "true")];
+        let (machine, _model, _backend) = machine(&settings).await;
+        let serving = machine.serve();
+        let client = Client::of(&serving, &machine.token());
+        client.says(&question()).await;
+        let counted = async || {
+            let page = client.get("/metrics").await.text().await.unwrap();
+            let count = |name: &str| -> u64 {
+                let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+                line.map_or(0, |count| count.parse().unwrap())
+            };
+            let [dropped, exported] =
+                ["switchboard_spans_dropped_total", "switchboard_spans_exported_total"].map(count);
+            (dropped >= least && dropped + exported >= 7).then_some((dropped, exported))
+        };
+        let (dropped, exported) = crate::support::wait::eventually("the spans of a run are dropped", counted).await;
+        let sent = refusing.requests().len() as u64;
+        assert!(
+            if least == 1 { dropped <= sent && exported > 0 } else { exported == 0 },
+            "{reason}: {dropped}, {exported}"
+        );
+        assert_eq!(machine.folder.stderr().matches("the collector does not take spans").count(), 1, "{reason}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,68 @@
+//! The collector: takes OTLP over HTTP as protobuf, whatever is exported to it.
+
+use std::time::Duration;
+
+use prost::Message;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode, Url};
+
+use super::TelemetryError;
+use crate::config::Telemetry;
+
+/// An address of a collector that takes one kind of message.
+#[derive(Debug)]
+pub(super) struct Collector {
+    http: Client,
+    url: Url,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    /// There is no answer.
+    #[error(transparent)]
+    Http(#[from] reqwest::Error),
+    /// An answer that takes nothing.
+    #[error("the collector answered with HTTP {}", .0.as_u16())]
+    Refused(StatusCode),
+}
+
+impl Collector {
+    /// What takes messages at `url`, with the headers of `telemetry`, and has `patience` for each. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// See [`TelemetryError`].
+    pub(super) fn new(telemetry: &Telemetry, url: &str, patience: Duration) -> Result<Self, TelemetryError> {
+        let mut headers = HeaderMap::new();
+        let unfit = TelemetryError::Headers("has characters that no http header can carry");
+        for (name, value) in telemetry.headers().map_err(TelemetryError::Headers)? {
+            let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
+                return Err(unfit);
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        // Redirects are not followed: they would take the headers along.
+        let http = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(patience)
+            .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
+            .build()?;
+        Ok(Self { http, url: Url::parse(url).map_err(|_| TelemetryError::Address)? })
+    }
+
+    /// Sends a message. The answer says what of it was not taken; one that is no such answer says nothing.
+    ///
+    /// # Errors
+    /// When nothing was taken.
+    pub(super) async fn send<A: Message + Default>(&self, message: &impl Message) -> Result<A, SendError> {
+        let request = self.http.post(self.url.clone()).header(CONTENT_TYPE, "application/x-protobuf");
+        let answer = request.body(message.encode_to_vec()).send().await?;
+        if !answer.status().is_success() {
+            return Err(SendError::Refused(answer.status()));
+        }
+        // Some answer with nothing, or with JSON, that they have taken all.
+        Ok(A::decode(answer.bytes().await?).unwrap_or_default())
+    }
+}
