@@ -49,7 +49,9 @@ fn hidden(text: &str) {
         let shown = |html: &str| page(UTF_8, html.as_bytes()).1;
         let secret = shown(&format!("seen<{element} a='>'>{inside}hidden-word{inside}</{element}>{behind}"));
         assert!(secret.starts_with("seen"), "{secret:?}");
-        assert!(!secret["seen".len()..].contains("hidden-word") || behind.contains("hidden-word"), "{secret:?}");
+        // Without its control characters, the text behind may say so too.
+        let is_secret = !secret["seen".len()..].contains("hidden-word") || shown(&behind).contains("hidden-word");
+        assert!(is_secret, "{secret:?}");
         // A script with `<!--<script` in it goes on behind its end.
         if element == "style" || !inside.contains("<!--") {
             // A byte order mark is one at the beginning of a document alone.
