@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prost::Message;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, Url};
 
 use super::TelemetryError;
 use crate::config::Telemetry;
@@ -23,8 +23,8 @@ pub(super) enum SendError {
     #[error(transparent)]
     Http(#[from] reqwest::Error),
     /// An answer that takes nothing.
-    #[error("the collector answered with HTTP {}", .0.as_u16())]
-    Refused(StatusCode),
+    #[error("the collector answered with HTTP {0}")]
+    Refused(u16),
 }
 
 impl Collector {
@@ -60,7 +60,7 @@ impl Collector {
         let request = self.http.post(self.url.clone()).header(CONTENT_TYPE, "application/x-protobuf");
         let answer = request.body(message.encode_to_vec()).send().await?;
         if !answer.status().is_success() {
-            return Err(SendError::Refused(answer.status()));
+            return Err(SendError::Refused(answer.status().as_u16()));
         }
         // Some answer with nothing, or with JSON, that they have taken all.
         Ok(A::decode(answer.bytes().await?).unwrap_or_default())
