@@ -150,7 +150,7 @@ impl BackendError {
     /// their backend (408, 499, 502, 504, 52x), or of work that broke off (500), prove nothing; and a proxy also sends
     /// 503 when a connection ends behind the request. A server that sends `Retry-After` has not begun. An accepted
     /// write may redirect (302, 303).
-    pub(super) fn says_not_done(status: StatusCode, has_retry_after: bool, promised: &[u16]) -> bool {
+    pub(in crate::tools) fn says_not_done(status: StatusCode, has_retry_after: bool, promised: &[u16]) -> bool {
         let status = status.as_u16();
         let is_refusal = match status {
             304..=399 => true,

@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::link::{Listener, never_left};
 use super::listing::Listed;
 use super::look::Failed;
+use super::post::Refusal;
 use super::program::short;
 use super::result::{output_of, text_of};
 use crate::agent::ports::tools::{Reporter, ToolContext};
@@ -175,9 +176,12 @@ fn answered(error: &ServiceError) -> Option<McpError> {
             Some(McpError::Refused("HTTP 401: the server does not accept this one's token".to_owned()))
         }
         Failed::InsufficientScope(_) => Some(McpError::Refused("HTTP 403: the token has no right to this".to_owned())),
-        Failed::HttpStatus(error) if error.status == 429 => Some(McpError::Refused(words(error))),
-        error @ (Failed::HttpStatus(_)
-        | Failed::UnexpectedServerResponse(_)
+        Failed::Io(error) => {
+            let refusal = error.get_ref()?.downcast_ref::<Refusal>()?;
+            let is_undone = refusal.proves_nothing_was_done;
+            Some(if is_undone { McpError::Refused(words(refusal)) } else { McpError::Erred(words(refusal)) })
+        }
+        error @ (Failed::UnexpectedServerResponse(_)
         | Failed::UnexpectedContentType(_)
         | Failed::ResponseBodyTooLarge { .. }) => Some(McpError::Erred(words(error))),
         _ => None,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use reqwest::Client;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
-use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse};
+use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpPostResponse};
 use secrecy::ExposeSecret;
 
 use super::look::{EVENT_BYTES, Failed, Headers, looked_at, secrets};
-use super::post::{NotPosted, Outgoing, post};
+use super::post::{NotPosted, Outgoing, Refusal, post};
 use crate::bounded::intake::Intake;
 use crate::tools::backend::{MachineToken, MachineTokens, NoToken};
 
@@ -49,7 +49,7 @@ impl Guarded {
 
 /// That there is no token to send a message with.
 fn none(reason: NoToken) -> Failed {
-    StreamableHttpError::UnexpectedServerResponse(format!("there is no token for it: {reason}").into())
+    Refusal::unsent(format!("there is no token for it: {reason}")).into()
 }
 
 impl StreamableHttpClient for Guarded {

@@ -1,6 +1,7 @@
 //! A message that is sent to a server over HTTP, and its answer. The library's own client makes values of a document of 16 MiB
 //! at once; here it is looked at before that, as each event of a stream is.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,14 +11,14 @@ use reqwest::{Client, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError, StreamableHttpPostResponse,
+    AuthRequiredError, InsufficientScopeError, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::SseStream;
 
 use super::look::{EVENT_BYTES, Failed, Headers, looked_at, secrets, told};
 use crate::bounded::intake::Intake;
 use crate::bounded::json;
-use crate::tools::backend::Secrets;
+use crate::tools::backend::{BackendError, Secrets};
 
 /// 64 KiB of what a server says of a refusal are read.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -33,6 +34,28 @@ pub(super) struct Outgoing<'a> {
     pub(super) session: Option<&'a Arc<str>>,
     pub(super) token: Option<&'a str>,
     pub(super) headers: &'a Headers,
+}
+
+/// A message that was not taken, in words for a model and for operators. The library's own errors have a status or words.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+pub(super) struct Refusal {
+    words: String,
+    /// Whether it was not even begun with.
+    pub(super) proves_nothing_was_done: bool,
+}
+
+impl Refusal {
+    /// A message that has not left.
+    pub(super) fn unsent(words: String) -> Self {
+        Self { words, proves_nothing_was_done: true }
+    }
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self::Io(io::Error::other(refusal))
+    }
 }
 
 /// Why a message has no answer.
@@ -131,7 +154,7 @@ async fn message_of(body: Vec<u8>, secrets: Secrets, intake: &Intake) -> Result<
 /// What a server says of a refusal, where it is an error of the protocol.
 async fn refusal(response: Response, is_json: bool, secrets: &Secrets) -> Result<ServerJsonRpcMessage, Failed> {
     let status = response.status();
-    let retry_after = text_of(&response, &RETRY_AFTER);
+    let is_later = response.headers().contains_key(RETRY_AFTER);
     let is_busy = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     let body = match is_json && status != StatusCode::TOO_MANY_REQUESTS || !is_busy {
         true => whole(response, REFUSAL_BYTES).await.unwrap_or_default(),
@@ -143,10 +166,10 @@ async fn refusal(response: Response, is_json: bool, secrets: &Secrets) -> Result
     let told = json::parse(&body).ok().filter(|_| is_json && !is_of_caller);
     match told {
         Some(error @ ServerJsonRpcMessage::Error(_)) => Ok(error),
-        _ if is_busy => Err(HttpStatusError::new(status.as_u16(), retry_after).into()),
         _ => {
-            let words = format!("HTTP {status}: {}", shown(&body));
-            Err(StreamableHttpError::UnexpectedServerResponse(words.into()))
+            // A server that cannot accept a message says so by an error status (MCP 2025-06-18, Transports, Sending Messages).
+            let proves_nothing_was_done = BackendError::says_not_done(status, is_later, &[]);
+            Err(Refusal { words: format!("HTTP {status}: {}", shown(&body)), proves_nothing_was_done }.into())
         }
     }
 }

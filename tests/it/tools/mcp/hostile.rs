@@ -139,7 +139,10 @@ async fn a_status_of_a_server_says_what_it_says_and_ends_no_connection() {
     let rows = [
         (429, "the server of this tool refused the call: ", "nobody worked"),
         (500, "it is not known whether this was done", "somebody may have"),
-        (413, "it is not known whether this was done", "what it means is the server's own"),
+        (502, "it is not known whether this was done", "a gateway has lost sight of it"),
+        (408, "it is not known whether this was done", "a gateway has lost sight of it"),
+        (403, "the server of this tool refused the call: HTTP 403 Forbidden: not so", "a gateway did not let it in"),
+        (413, "the server of this tool refused the call: ", "it was not accepted"),
         (200, "", "the others go on"),
     ];
     let names = rows.map(|(status, ..)| format!("s{status}"));
