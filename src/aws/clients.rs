@@ -12,7 +12,7 @@ use object_store::{ClientConfigKey, ClientOptions, Error, Result};
 use reqwest::Client;
 
 use crate::bounded::address::is_metadata;
-use crate::bounded::client::{Reach, builder};
+use crate::bounded::client::{Reach, builder_http1};
 
 /// 5 s to connect to a service that others run.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl HttpConnector for Connector {
         let plain = options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|allowed| allowed == "true");
         let client = |connect_timeout| {
             // Over HTTP/2 all files would share one connection.
-            let client = builder(Reach::Private).http1_only().https_only(!plain);
+            let client = builder_http1(Reach::Private).https_only(!plain);
             client.connect_timeout(connect_timeout).timeout(self.timeout)
         };
         let failed = |error: reqwest::Error| Error::Generic { store: "AWS", source: error.into() };

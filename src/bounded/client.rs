@@ -5,11 +5,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, ClientBuilder, redirect};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::address::{Refused, all_public, is_metadata};
 
@@ -42,15 +45,40 @@ pub enum Reach {
     Anywhere,
 }
 
+/// TLS with the certificates that this machine trusts, which are read once: a client that is left to itself reads all of them.
+static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(|| {
+    let versions = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    Ok(versions.with_safe_default_protocol_versions()?.with_platform_verifier()?.with_no_client_auth())
+});
+
 /// A client whose names may lead as far as `reach` says; its caller sets the rest.
 pub fn builder(reach: Reach) -> ClientBuilder {
     builder_over(system_lookup(), reach)
 }
 
-/// The same with names that `lookup` looks up.
+/// The same over HTTP/1.1 alone, where each request has a connection of its own.
+pub fn builder_http1(reach: Reach) -> ClientBuilder {
+    over(system_lookup(), reach, &["http/1.1"])
+}
+
+/// A client with names that `lookup` looks up.
 pub fn builder_over(lookup: Lookup, reach: Reach) -> ClientBuilder {
+    over(lookup, reach, &["h2", "http/1.1"])
+}
+
+/// `protocols` are those of TLS (ALPN). A server that is reached without TLS is spoken to in HTTP/1.1.
+fn over(lookup: Lookup, reach: Reach, protocols: &[&str]) -> ClientBuilder {
     // A redirect could carry keys and tokens to another host.
-    Client::builder().redirect(redirect::Policy::none()).dns_resolver(Arc::new(Resolver { lookup, reach }))
+    let builder = Client::builder().redirect(redirect::Policy::none()).dns_resolver(Arc::new(Resolver { lookup, reach }));
+    match &*TLS {
+        Ok(tls) => {
+            let mut tls = tls.clone();
+            tls.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+            builder.tls_backend_preconfigured(tls)
+        }
+        // The same fails when the client is built, and its caller is told.
+        Err(_) => builder,
+    }
 }
 
 /// Resolves names for one client.

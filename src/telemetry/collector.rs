@@ -7,6 +7,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
 use super::TelemetryError;
+use crate::bounded::client::{Reach, builder};
 use crate::config::Telemetry;
 
 /// An address of a collector that takes one kind of message.
@@ -42,9 +43,8 @@ impl Collector {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        // Redirects are not followed: they would take the headers along.
-        let http = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
+        // A collector may be on the machine's own link.
+        let http = builder(Reach::Anywhere)
             .timeout(patience)
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)

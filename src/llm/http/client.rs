@@ -8,7 +8,7 @@ use super::json::JsonBody;
 use super::{CONNECT_TIMEOUT, ConnectError, IDLE_CONNECTIONS, KEEP_ALIVE, UNANSWERED, UNANSWERED_TIMES};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::bounded::address::is_loopback;
-use crate::bounded::client::{Reach, builder};
+use crate::bounded::client::{Reach, builder_http1};
 
 /// All clients, whose connections are kept and used again.
 pub(super) struct Clients {
@@ -21,15 +21,14 @@ pub(super) struct Clients {
 impl Clients {
     pub(super) fn new() -> Result<Self, ConnectError> {
         let client = || {
-            builder(Reach::Private)
+            // Over HTTP/2 all turns would share one connection, and those beyond the streams that a server allows,
+            // often 100, would wait for others to end.
+            builder_http1(Reach::Private)
                 .connect_timeout(CONNECT_TIMEOUT)
                 .tcp_keepalive(KEEP_ALIVE)
                 .tcp_keepalive_interval(UNANSWERED)
                 .tcp_keepalive_retries(UNANSWERED_TIMES)
                 .pool_max_idle_per_host(IDLE_CONNECTIONS)
-                // Over HTTP/2 all turns would share one connection, and those beyond the streams that a server allows,
-                // often 100, would wait for others to end.
-                .http1_only()
         };
         Ok(Self {
             direct: client().no_proxy().build().map_err(ConnectError::Client)?,
