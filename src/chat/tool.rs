@@ -83,27 +83,26 @@ pub enum ToolInput {
 }
 
 impl ToolInput {
-    /// The arguments in `text`: empty, blank or `null` text means none.
+    /// The arguments in `text`: empty, blank or `null` text means none. Some servers write the object into a JSON text (vLLM with
+    /// Granite, vllm#54964).
     pub fn parse(text: &str) -> Self {
         if text.trim().is_empty() {
             return Self::Object(Map::new());
         }
-        match json::value(text) {
-            Ok(Value::Object(map)) => Self::Object(map),
-            Ok(Value::Null) => Self::Object(Map::new()),
-            Ok(_) | Err(_) => Self::Invalid(text.to_owned()),
-        }
+        let object = match json::value(text) {
+            Ok(Value::Object(fields)) => Some(fields),
+            Ok(Value::Null) => Some(Map::new()),
+            Ok(Value::String(inner)) => json::object(&inner),
+            Ok(_) | Err(_) => None,
+        };
+        object.map_or_else(|| Self::Invalid(text.to_owned()), Self::Object)
     }
 
-    /// Reads what is no object for a tool whose `argument` may stand alone: an object that stands in a JSON text, or bare
-    /// text, which is that argument.
+    /// Reads what is no object for a tool whose `argument` may stand alone: bare text, which is that argument.
     pub fn read_bare(&mut self, argument: &str) {
         let Self::Invalid(text) = self else { return };
         let bare = match json::value(text) {
-            Ok(Value::String(inner)) => match json::value(&inner) {
-                Ok(Value::Object(fields)) => return *self = Self::Object(fields),
-                _ => inner,
-            },
+            Ok(Value::String(inner)) => inner,
             Ok(_) => return,
             // What begins like JSON was to be some.
             Err(_) if text.trim_start().starts_with(['{', '[', '"']) => return,

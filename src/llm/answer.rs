@@ -6,12 +6,14 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use eventsource_stream::EventStreamError;
 use futures::{Stream, StreamExt};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::{Sleep, sleep};
 
 use super::failure;
 use super::http::{self, Opened};
@@ -26,6 +28,9 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// 10,000 pieces in one answer: texts, thoughts, calls, opaque data. Each costs far more memory than bytes, here and in
 /// every later request; the longest real answers have a few hundred.
 const MAX_PIECES: usize = 10_000;
+
+/// 5 s for what may follow a whole answer: some gateways leave the connection open and say no more (bifrost#6784).
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Cuts a body into frames. Pure: the same frames whatever the pieces.
 pub(crate) trait Frames: Send + 'static {
@@ -71,6 +76,8 @@ pub(crate) trait Fold: Send + 'static {
 pub(crate) enum Flow {
     /// There may be more.
     More,
+    /// The answer is whole, and only counts or an error may follow.
+    Ending,
     /// The terminal marker was there: the connection is given back, whatever the server does with it.
     Done,
 }
@@ -158,6 +165,8 @@ where
         reading: Reading { fold, has_frames: false, pieces: Pieces::default(), events: Vec::new() },
         media_type,
         read_bytes: 0,
+        is_ending: false,
+        last_words: None,
         ready: VecDeque::new(),
     }
 }
@@ -169,6 +178,10 @@ struct Answer<B, R, F> {
     reading: Reading<F>,
     media_type: Option<String>,
     read_bytes: usize,
+    /// Whether the answer is whole.
+    is_ending: bool,
+    /// Rings when that is its end. Only made when there is something to wait for.
+    last_words: Option<Pin<Box<Sleep>>>,
     /// Events that are read but not yet taken; at most those of one piece of the body.
     ready: VecDeque<Result<StreamEvent, ProviderError>>,
 }
@@ -200,13 +213,19 @@ where
                 return Poll::Ready(Some(item));
             }
             let Some((source, _)) = &mut answer.source else { return Poll::Ready(None) };
-            match ready!(source.poll_next_unpin(cx)) {
-                Some(Ok(bytes)) => answer.take_bytes(&bytes),
-                Some(Err(error)) => {
+            match source.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(bytes))) => answer.take_bytes(&bytes),
+                Poll::Ready(Some(Err(error))) if !answer.is_ending => {
                     answer.source = None;
                     answer.ready.push_back(Err(error));
                 }
-                None => answer.end(),
+                Poll::Ready(Some(Err(_)) | None) => answer.end(),
+                Poll::Pending if !answer.is_ending => return Poll::Pending,
+                Poll::Pending => {
+                    let alarm = answer.last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
+                    ready!(alarm.as_mut().poll(cx));
+                    answer.end();
+                }
             }
         }
     }
@@ -229,17 +248,20 @@ where
         }
         let mut folded = Ok(Flow::More);
         let read = reader.push(bytes, &mut |frame| {
-            if let Ok(Flow::More) = folded {
+            if let Ok(Flow::More | Flow::Ending) = folded {
                 folded = self.reading.fold_frame(frame);
             }
         });
         self.ready.extend(self.reading.events.drain(..).map(Ok));
         // Frames before the unreadable bytes are complete, so what they say still counts.
         match (folded, read) {
-            (Ok(Flow::More), Ok(())) => return,
+            (Ok(flow @ (Flow::More | Flow::Ending)), Ok(())) => {
+                self.is_ending |= flow == Flow::Ending;
+                return;
+            }
             (Ok(Flow::Done), _) => {}
             (Err(error), _) => self.ready.push_back(Err(error)),
-            (Ok(Flow::More), Err(unreadable)) => self.ready.push_back(Err(unreadable.into())),
+            (Ok(Flow::More | Flow::Ending), Err(unreadable)) => self.ready.push_back(Err(unreadable.into())),
         }
         self.source = None;
     }

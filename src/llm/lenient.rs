@@ -5,7 +5,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
 use super::failure::ErrorField;
-use crate::bounded::json::parse;
+use crate::bounded::json::{self, parse};
 
 /// A field that may be of another shape than promised: absent then. For token counts, which some gateways write as
 /// fractions or below zero.
@@ -44,6 +44,38 @@ pub(super) fn error<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ErrorFi
     }
 }
 
+/// The JSON of `text` where that is good but for a key that stands twice in one object, of which the last one counts, and for halves
+/// of characters (`\udcaf`), which nobody can read. NVIDIA's and other servers write so.
+pub(super) fn mended(text: &str) -> Option<String> {
+    json::value(&without_halves(text)).ok().map(|value| value.to_string())
+}
+
+/// `text` with U+FFFD for each half of a character that stands alone.
+fn without_halves(text: &str) -> String {
+    let half = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+    };
+    let (mut mended, mut rest, mut at) = (String::with_capacity(text.len()), 0, 0);
+    while let Some(found) = text[at..].find('\\') {
+        at += found;
+        let whole = match (half(at), half(at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..)) => 12,
+            (Some(_), _) => {
+                mended.push_str(&text[rest..at]);
+                mended.push_str("\\ufffd");
+                rest = at + 6;
+                6
+            }
+            // The character that is escaped is no beginning of another escape.
+            (None, _) => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+        at += whole;
+    }
+    mended.push_str(&text[rest..]);
+    mended
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
@@ -62,6 +94,21 @@ mod tests {
     struct Inner {
         #[serde(default, deserialize_with = "or_absent")]
         count: Option<u64>,
+    }
+
+    #[test]
+    fn what_stands_twice_and_half_a_character_are_mended_and_nothing_else() {
+        for (text, expected) in [
+            (r#"{"a":1,"b":2,"a":3}"#, Some(r#"{"a":3,"b":2}"#)),
+            (r#"{"a":"x \udcaf y \ud83d"}"#, Some("{\"a\":\"x \u{fffd} y \u{fffd}\"}")),
+            (r#"{"a":"\ud83d\ude00 \ud83d\ud83d\ude00"}"#, Some("{\"a\":\"😀 \u{fffd}😀\"}")),
+            (r#"{"a":"\\udcaf \\\udcaf"}"#, Some("{\"a\":\"\\\\udcaf \\\\\u{fffd}\"}")),
+            (r#"{"a":"\u"#, None),
+            (r#"{"a":"\ud8é0"}"#, None),
+            ("{", None),
+        ] {
+            assert_eq!(mended(text).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -121,15 +121,23 @@ impl Sse {
             self.event.push(b'\n');
         } else if line.is_empty() {
             self.dispatch(hand_over)?;
+        } else if let (b"error", Some(error @ [b'{', ..])) = (name, line.get(6..).map(<[u8]>::trim_ascii)) {
+            // llama.cpp's field until September 2025 (llama.cpp#16109).
+            self.keep(&[br#"{"error":"#, error, b"}"].concat());
         } else if !name.is_empty() {
             // Lines before the JSON are fields of some extension and say nothing.
             let is_json = !self.tail.is_empty() || matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
             if is_json {
-                let space = MAX_TAIL_BYTES - self.tail.len();
-                self.tail.extend(line.iter().chain(b"\n").take(space));
+                self.keep(line);
             }
         }
         Ok(())
+    }
+
+    /// Keeps a line of raw JSON.
+    fn keep(&mut self, line: &[u8]) {
+        let space = MAX_TAIL_BYTES - self.tail.len();
+        self.tail.extend(line.iter().chain(b"\n").take(space));
     }
 
     /// Hands the lines of one event to the grammar. They are complete, so the crate's stream never waits; one line at a
@@ -197,7 +205,7 @@ mod tests {
 
     #[test]
     fn events_are_read_the_same_however_the_bytes_are_cut() {
-        let cases: [(&str, &[&str], &str, &str); 13] = [
+        let cases: [(&str, &[&str], &str, &str); 15] = [
             ("data: a\n\ndata:b\n\n", &["a", "b"], "", "one optional space"),
             ("data:  a \n\n", &[" a "], "", "only one space is taken"),
             ("data: a\ndata: b\n\n", &["a\nb"], "", "several lines are one text"),
@@ -210,6 +218,8 @@ mod tests {
             ("unknown: x\nfoo\ndata: a\n\n", &["a"], "", "unknown fields"),
             ("data: a\n\n{\n \"error\": {}\n}\n", &["a"], "{\n \"error\": {}\n}\n", "raw JSON is kept"),
             ("{\n1}\n\nid: 7\n\ndata: a\n\n[2]\n", &["{\n1}\n", "a"], "[2]\n", "before an event it is a frame"),
+            ("error: {\"code\":4}\n\ndata: a\n\n", &["{\"error\":{\"code\":4}}\n", "a"], "", "llama.cpp's field"),
+            ("data: a\n\nerror: {}\nerror: x\n", &["a"], "{\"error\":{}}\nerror: x\n", "and at the end"),
             ("", &[], "", "nothing"),
         ];
         for (body, frames, tail, why) in cases {

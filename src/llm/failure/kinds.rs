@@ -8,7 +8,7 @@ use super::words::Words;
 use crate::agent::ports::llm::ProviderErrorKind as Kind;
 
 /// Marks (type, code, reason) that mean one thing whatever the status.
-const MARKS: [(&str, Kind); 20] = [
+const MARKS: [(&str, Kind); 23] = [
     // OpenAI.
     ("insufficient_quota", Kind::QuotaExceeded),
     ("billing_not_active", Kind::QuotaExceeded),
@@ -31,6 +31,9 @@ const MARKS: [(&str, Kind); 20] = [
     ("api_key_invalid", Kind::Unauthorized),
     // Alibaba.
     ("invalidapikey", Kind::Unauthorized),
+    ("data_inspection_failed", Kind::ContentFiltered),
+    ("datainspectionfailed", Kind::ContentFiltered),
+    ("arrearage", Kind::QuotaExceeded),
     // Groq.
     ("tool_use_failed", Kind::ModelFault),
     // LiteLLM.
@@ -51,7 +54,7 @@ const NO_MODEL_MARKS: [&str; 2] = [
 ];
 
 /// Words of a message, in lower case, that mean one thing whatever the status, where all of a row are there.
-const PHRASES: [(&[&str], Kind); 27] = [
+const PHRASES: [(&[&str], Kind); 29] = [
     // Anthropic.
     (&["credit balance is too low"], Kind::QuotaExceeded),
     (&["prompt is too long"], Kind::ContextTooLong),
@@ -85,6 +88,9 @@ const PHRASES: [(&[&str], Kind); 27] = [
     (&["tokens in request more than max tokens"], Kind::ContextTooLong),
     // DeepSeek.
     (&["model not exist"], Kind::ModelNotFound),
+    (&["content exists risk"], Kind::ContentFiltered),
+    // Z.ai and MiniMax (a 429).
+    (&["insufficient balance"], Kind::QuotaExceeded),
     // LiteLLM.
     (&["invalid model name passed in"], Kind::ModelNotFound),
     // Amazon: all but the second are a 400, that is a 429 until tomorrow.

@@ -32,7 +32,8 @@ struct Call {
     /// Once it is known the call has been announced.
     name: Option<String>,
     has_input: bool,
-    /// Arguments that came as an object; a stream of them, if any, says the same again.
+    /// Arguments that came as an object, or as `{}` before the true ones (envoyproxy/ai-gateway#1465); a stream of them, if any,
+    /// says the same again or takes their place.
     whole_input: Option<String>,
     /// Arguments that came before the name.
     early_input: String,
@@ -78,9 +79,12 @@ impl Calls {
             (_, Some(id)) => {
                 let same_id = self.by_id.get(id).copied();
                 let same_id = same_id.filter(|&at| index.is_none() || self.calls[at].index == index);
-                // An id may come after its call has begun; another id at the same index is another call.
+                // An id may come after its call has begun; another id at the same index is another call. LM Studio says a new
+                // id in each piece without a name (hermes-agent#106943): those go on with the call that has one.
                 let begun = with_index.or_else(|| self.newest(name).filter(|_| index.is_none()));
-                same_id.or_else(|| begun.filter(|&at| self.calls[at].id.is_none()))
+                let goes_on =
+                    |call: &Call| call.id.is_none() || index.is_some() && name.is_none() && call.name.is_some();
+                same_id.or_else(|| begun.filter(|&at| goes_on(&self.calls[at])))
             }
             (Some(_), None) => with_index,
             (None, None) => self.newest(name),
@@ -132,11 +136,14 @@ impl Call {
         match arguments {
             Some(text) if text.get().starts_with('"') => {
                 let piece: String = read(text.get())?;
-                if !piece.is_empty() {
+                if piece == "{}" && !self.has_input {
                     self.has_input = true;
+                    self.whole_input = Some(piece);
+                } else if !piece.trim().is_empty() || self.whole_input.is_none() {
+                    self.has_input |= !piece.is_empty();
                     self.whole_input = None;
+                    self.early_input.push_str(&piece);
                 }
-                self.early_input.push_str(&piece);
             }
             Some(whole) if !self.has_input || self.whole_input.is_some() => {
                 self.has_input = true;
@@ -193,7 +200,7 @@ mod tests {
         let one = |slot, id: &str, name: &str, json: &str| {
             (slot, (!id.is_empty()).then(|| id.to_owned()), name.to_owned(), json.to_owned())
         };
-        let table: [(&str, &[&str], Vec<_>); 11] = [
+        let table: [(&str, &[&str], Vec<_>); 14] = [
             (
                 "interleaved, sparse indexes",
                 &[
@@ -270,6 +277,34 @@ mod tests {
                     r#"{"index":{},"id":true}"#,
                 ],
                 vec![one(0, "7", "f", "1"), one(1, "8", "f", "2")],
+            ),
+            (
+                "LM Studio: a new id in each piece without a name",
+                &[
+                    r#"{"index":0,"id":"583911274","function":{"name":"f","arguments":""}}"#,
+                    r#"{"index":0,"id":"700000001","function":{"name":"","arguments":"{"}}"#,
+                    r#"{"index":0,"id":"700000002","function":{"name":"","arguments":"}"}}"#,
+                    r#"{"index":0,"id":"583911275","function":{"name":"f","arguments":"2"}}"#,
+                ],
+                vec![one(0, "583911274", "f", "{}"), one(1, "583911275", "f", "2")],
+            ),
+            (
+                "nothing, and then the arguments",
+                &[
+                    r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
+                    r#"{"index":0,"function":{"arguments":""}}"#,
+                    r#"{"index":0,"function":{"arguments":"{\"x\":"}}"#,
+                    r#"{"index":0,"function":{"arguments":" 1}"}}"#,
+                ],
+                vec![one(0, "a", "f", r#"{"x": 1}"#)],
+            ),
+            (
+                "nothing at all in a call",
+                &[
+                    r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
+                    r#"{"index":0,"function":{"arguments":"\n"}}"#,
+                ],
+                vec![one(0, "a", "f", "{}")],
             ),
             ("nothing at all", &["{}", r#"{"index":0,"id":null,"function":null}"#], vec![]),
         ];

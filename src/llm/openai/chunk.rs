@@ -77,17 +77,21 @@ pub(super) struct Delta<'a> {
     pub(super) content: Option<Content>,
     #[serde(default, deserialize_with = "lenient::or_absent")]
     pub(super) refusal: Option<String>,
-    #[serde(default, deserialize_with = "lenient::or_absent")]
+    #[serde(default, deserialize_with = "words")]
     pub(super) reasoning_content: Option<String>,
-    #[serde(default, deserialize_with = "lenient::or_absent")]
+    #[serde(default, deserialize_with = "words")]
     pub(super) reasoning: Option<String>,
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
+    /// `LiteLLM`'s, of Claude's own.
+    #[serde(borrow)]
+    pub(super) thinking_blocks: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Box<Few<CallDelta<'a>>>>,
 }
 
-/// Text, or typed parts. Read by hand: an untagged enum would copy every piece of text before it looks at it.
+/// Text, also of a number (see [`words`]), or typed parts. Read by hand: an untagged enum would copy every piece of text before it
+/// looks at it.
 #[derive(Debug)]
 pub(super) enum Content {
     Text(String),
@@ -99,8 +103,30 @@ pub(super) enum Content {
 pub(super) struct ContentPart {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
+    #[serde(default, deserialize_with = "words")]
     pub(super) text: Option<String>,
     pub(super) thinking: Option<Content>,
+    /// What Databricks has in a part of the kind `reasoning`.
+    pub(super) summary: Option<Content>,
+}
+
+/// A text; a number or `true` for the word that it is, as Workers AI of Cloudflare writes them (cloudflare/ai#651); or what has
+/// the text in it, as Envoy's AI gateway writes reasoning. Anything else is absent.
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let json = <&RawValue>::deserialize(from)?.get();
+    Ok(match json.bytes().next() {
+        Some(b'"') => Some(parse(json).map_err(D::Error::custom)?),
+        Some(b'{' | b'[') => {
+            parse::<Few<Worded>>(json).ok().map(|all| all.into_iter().filter_map(|one| one.text).collect())
+        }
+        Some(b'n') | None => None,
+        Some(_) => Some(json.to_owned()),
+    })
+}
+
+#[derive(Debug, Deserialize)]
+struct Worded {
+    text: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Content {
@@ -124,6 +150,22 @@ impl<'de> Visitor<'de> for ContentVisitor {
 
     fn visit_string<E: Error>(self, text: String) -> Result<Content, E> {
         Ok(Content::Text(text))
+    }
+
+    fn visit_bool<E: Error>(self, word: bool) -> Result<Content, E> {
+        Ok(Content::Text(word.to_string()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Content, E> {
+        Ok(Content::Text(number.to_string()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Content, E> {
+        Ok(Content::Text(number.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Content, E> {
+        Ok(Content::Text(number.to_string()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Content, A::Error> {

@@ -10,6 +10,7 @@ use crate::chat::stream::{FinishReason, ReplayOn, StreamEvent};
 use crate::llm::answer::{self, Flow, read};
 use crate::llm::failure::ErrorField;
 use crate::llm::google;
+use crate::llm::lenient;
 use crate::llm::think::ThinkTags;
 
 /// An answer so far.
@@ -21,6 +22,8 @@ pub(super) struct Fold {
     /// Reasoning that the server has left in the text.
     tags: ThinkTags,
     details: Details,
+    /// `LiteLLM`'s blocks of Claude's, which Claude wants back.
+    thinking_blocks: Details,
     /// How the newest piece came, if that is reasoning and not yet marked.
     unmarked: Option<Mark<'static>>,
     /// Reasoning has come as plain text: the details only repeat it.
@@ -35,7 +38,14 @@ impl answer::Fold for Fold {
             self.finish("", events)?;
             return Ok(Flow::Done);
         }
-        let mut chunk: Chunk<'_> = read(frame)?;
+        let mended;
+        let mut chunk: Chunk<'_> = match read(frame) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                mended = lenient::mended(frame).ok_or(error)?;
+                read(&mended)?
+            }
+        };
         self.has_chunks = true;
         let error = chunk.take_error();
         if error.is_none() && chunk.is_error() {
@@ -64,6 +74,7 @@ impl answer::Fold for Fold {
                 self.tags.close(events);
                 Err(error.into_error())
             }
+            None if self.finish_reason.is_some() => Ok(Flow::Ending),
             None => Ok(Flow::More),
         }
     }
@@ -82,9 +93,16 @@ impl answer::Fold for Fold {
         }
         self.calls.finish(events);
         self.mark_reasoning(events)?;
-        // Signatures may come behind the text they sign, so only now the details are whole.
-        if let Some(data) = self.details.take()? {
-            events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data });
+        // Signatures may come behind the text they sign, so only now the blocks are whole.
+        let details = self.details.take()?;
+        let thinking_blocks = self.thinking_blocks.take()?;
+        let mark = match (&details, &thinking_blocks) {
+            (Some(details), _) => Some(Mark::ReasoningDetails(details)),
+            (None, Some(blocks)) => Some(Mark::ThinkingBlocks(blocks)),
+            (None, None) => None,
+        };
+        if let Some(mark) = mark {
+            events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data: mark.to_replay()? });
         }
         events.push(StreamEvent::Finished { reason, usage: self.usage.counts() });
         Ok(())
@@ -96,8 +114,9 @@ fn reason(label: &str) -> Result<FinishReason, ProviderError> {
     let class = label.split_once(':').map_or(label, |(class, _)| class);
     let fault = |kind| Err(ProviderError::new(kind, format!("finish reason {label}")));
     match class.to_ascii_lowercase().as_str() {
-        "length" | "model_length" => Ok(FinishReason::Length),
-        "content_filter" => Ok(FinishReason::ContentFilter),
+        // The last one, and `sensitive`, are Z.ai's.
+        "length" | "model_length" | "model_context_window_exceeded" => Ok(FinishReason::Length),
+        "content_filter" | "sensitive" => Ok(FinishReason::ContentFilter),
         "refusal" => Ok(FinishReason::Refusal),
         "function_call_filter" => fault(ProviderErrorKind::ModelFault),
         // vLLM and SGLang abort an answer at a request to abort, or when memory runs out.
@@ -141,6 +160,7 @@ impl Fold {
     fn push_reasoning(&mut self, delta: &mut Delta<'_>, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
         let has_text = |text: &String| !text.is_empty();
         let detailed = delta.reasoning_details.map(|list| self.details.push(list)).transpose()?;
+        let blocks = delta.thinking_blocks.map(|list| self.thinking_blocks.push(list)).transpose()?;
         // Some servers send the same reasoning under both names.
         let plain = match (delta.reasoning_content.take().filter(has_text), delta.reasoning.take().filter(has_text)) {
             (Some(text), _) => Some((text, Mark::ReasoningContent)),
@@ -154,7 +174,7 @@ impl Fold {
                 text
             }
             None if self.has_plain_reasoning => return Ok(()),
-            None => detailed.unwrap_or_default(),
+            None => detailed.or(blocks).unwrap_or_default(),
         };
         self.push_thinking(text, events);
         Ok(())
@@ -177,11 +197,12 @@ impl Fold {
     }
 
     fn push_part(&mut self, part: ContentPart, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        match (part.kind.as_deref(), part.thinking) {
-            (Some("thinking") | None, Some(Content::Text(text))) => self.push_thinking(text, events),
-            (Some("thinking") | None, Some(Content::Parts(parts))) => {
-                let texts = parts.into_iter().filter(|part| matches!(part.kind.as_deref(), Some("text") | None));
-                texts.filter_map(|part| part.text).for_each(|text| self.push_thinking(text, events));
+        match (part.kind.as_deref(), part.thinking.or(part.summary)) {
+            (Some("thinking" | "reasoning") | None, Some(Content::Text(text))) => self.push_thinking(text, events),
+            (Some("thinking" | "reasoning") | None, Some(Content::Parts(parts))) => {
+                let is_text = |part: &ContentPart| matches!(part.kind.as_deref(), Some("text" | "summary_text") | None);
+                let texts = parts.into_iter().filter(is_text).filter_map(|part| part.text);
+                texts.for_each(|text| self.push_thinking(text, events));
             }
             (Some("text") | None, _) => self.push_text(part.text.unwrap_or_default(), events)?,
             // Kinds that say nothing to a user, and those that do not exist yet.
@@ -193,7 +214,8 @@ impl Fold {
     /// Marks the reasoning before this point with the way it came, so that the next request can send it back in the
     /// same one. Details are marked on their own, at the end.
     fn mark_reasoning(&mut self, events: &mut Vec<StreamEvent>) -> Result<(), ProviderError> {
-        if let Some(mark) = self.unmarked.take().filter(|_| self.details.is_empty()) {
+        if let Some(mark) = self.unmarked.take().filter(|_| self.details.is_empty() && self.thinking_blocks.is_empty())
+        {
             events.push(StreamEvent::Replay { on: ReplayOn::Thinking, data: mark.to_replay()? });
         }
         Ok(())

@@ -51,6 +51,8 @@ pub(super) struct Habits {
     pub(super) echo_reasoning: bool,
     /// Whether a message of the assistant without `reasoning_content` is refused, whoever wrote it.
     pub(super) wants_content: bool,
+    /// Whether a message of the assistant must have text, empty if need be, beside its calls too.
+    pub(super) wants_text: bool,
     /// Whether the first call of a turn has to have a signature in its `extra_content`, though another model made it.
     pub(super) wants_signatures: bool,
     pub(super) call_ids: Accepts,
@@ -84,29 +86,38 @@ impl Habits {
                 MaxTokensField::MaxTokens => false,
                 MaxTokensField::MaxCompletionTokens => true,
             },
-            stream_options: config.stream_options,
+            // Mistral refuses the field (avante.nvim#2347), and says the usage without it.
+            stream_options: config.stream_options && host != Host::Mistral,
             echo_reasoning: config.echo_reasoning,
             wants_content: matches!(host, Host::DeepSeek | Host::Moonshot),
+            // `content: null` is a bad input there (TencentDB-Agent-Memory#1313).
+            wants_text: host == Host::Cloudflare,
             wants_signatures: host == Host::Google,
             call_ids: match (config.tool_call_ids, host) {
                 (ToolCallIds::Mistral, _) | (ToolCallIds::Auto, Host::Mistral) => Accepts::Mistral,
                 (ToolCallIds::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => Accepts::Short,
                 (ToolCallIds::Any, _)
-                | (ToolCallIds::Auto, Host::DeepSeek | Host::Moonshot | Host::Google | Host::Other) => Accepts::Any,
+                | (
+                    ToolCallIds::Auto,
+                    Host::DeepSeek | Host::Moonshot | Host::Google | Host::Cloudflare | Host::Other,
+                ) => Accepts::Any,
             },
             forces_calls: config.forced_tool_choice,
             formats: match (config.response_format, host) {
                 (ResponseFormats::Auto, Host::OpenAi | Host::Azure | Host::OpenRouter) => ResponseFormats::Full,
                 (ResponseFormats::Auto, Host::DeepSeek) => ResponseFormats::JsonObject,
-                (ResponseFormats::Auto, Host::Mistral | Host::Moonshot | Host::Google | Host::Other) => {
-                    ResponseFormats::WithoutTools
-                }
+                (
+                    ResponseFormats::Auto,
+                    Host::Mistral | Host::Moonshot | Host::Google | Host::Cloudflare | Host::Other,
+                ) => ResponseFormats::WithoutTools,
                 (formats, _) => formats,
             },
             extra_body: config.extra_body.clone(),
             max_effort: match host {
                 Host::OpenAi | Host::Azure | Host::OpenRouter => "xhigh",
-                Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Google | Host::Other => "high",
+                Host::Mistral | Host::DeepSeek | Host::Moonshot | Host::Google | Host::Cloudflare | Host::Other => {
+                    "high"
+                }
             },
         })
     }
@@ -161,6 +172,8 @@ pub(super) enum Host {
     Moonshot,
     /// Google's layer for this protocol over Gemini.
     Google,
+    /// Workers AI.
+    Cloudflare,
     Other,
 }
 
@@ -182,6 +195,8 @@ impl Host {
             Some("api.deepseek.com") => Self::DeepSeek,
             Some("api.moonshot.ai" | "api.moonshot.cn") => Self::Moonshot,
             Some("generativelanguage.googleapis.com") => Self::Google,
+            Some("api.cloudflare.com") => Self::Cloudflare,
+            Some("gateway.ai.cloudflare.com") if url.path().contains("/workers-ai/") => Self::Cloudflare,
             Some(host) if azure.iter().any(|suffix| host.ends_with(suffix)) => Self::Azure,
             Some(_) | None => Self::Other,
         }
@@ -202,6 +217,7 @@ mod tests {
             ("https://api.deepseek.com/v1", false, Accepts::Any, true, "high"),
             ("https://api.moonshot.cn/v1", false, Accepts::Any, true, "high"),
             ("https://generativelanguage.googleapis.com/v1beta/openai", false, Accepts::Any, false, "high"),
+            ("https://api.cloudflare.com/client/v4/accounts/A/ai/v1", false, Accepts::Any, false, "high"),
             ("https://api.openai.com.example.org/v1", false, Accepts::Any, false, "high"),
             ("http://127.0.0.1:8000/v1", false, Accepts::Any, false, "high"),
         ];
@@ -210,6 +226,20 @@ mod tests {
             let observed =
                 (habits.max_completion_tokens, habits.call_ids, habits.wants_content, habits.effort(Effort::Max));
             assert_eq!(observed, (max_completion_tokens, call_ids, wants_content, max), "{url}");
+        }
+    }
+
+    #[test]
+    fn two_hosts_are_spared_what_they_refuse() {
+        for (url, stream_options, wants_text) in [
+            ("https://api.mistral.ai/v1", false, false),
+            ("https://api.cloudflare.com/client/v4/accounts/A/ai/v1", true, true),
+            ("https://gateway.ai.cloudflare.com/v1/A/G/workers-ai/v1", true, true),
+            ("https://gateway.ai.cloudflare.com/v1/A/G/openai", true, false),
+            ("http://127.0.0.1:8000/v1", true, false),
+        ] {
+            let habits = Habits::new("llm.x", &Config::default(), Host::from_url(&Url::parse(url).unwrap())).unwrap();
+            assert_eq!((habits.stream_options, habits.wants_text), (stream_options, wants_text), "{url}");
         }
     }
 

@@ -100,6 +100,7 @@ impl Own for Config {
             | Host::DeepSeek
             | Host::Moonshot
             | Host::Google
+            | Host::Cloudflare
             | Host::Other => (AUTHORIZATION, "Bearer "),
         };
         let patience = net.patience;

@@ -29,6 +29,8 @@ pub(super) enum Mark<'a> {
     Reasoning,
     /// As blocks, beside a text that repeats them.
     ReasoningDetails(#[serde(borrow)] &'a RawValue),
+    /// As blocks of Claude's, which refuses calls without the thinking before them where it thinks (opencode#3077).
+    ThinkingBlocks(#[serde(borrow)] &'a RawValue),
 }
 
 impl<'a> Mark<'a> {
@@ -47,7 +49,7 @@ impl<'a> Mark<'a> {
             let AssistantPart::Thinking { replay: Some(replay), .. } = part else { continue };
             match parse(replay.raw().get()) {
                 // The blocks have it all.
-                Ok(details @ Self::ReasoningDetails(_)) => return Some(details),
+                Ok(blocks @ (Self::ReasoningDetails(_) | Self::ThinkingBlocks(_))) => return Some(blocks),
                 Ok(field @ (Self::ReasoningContent | Self::Reasoning)) => found = found.or(Some(field)),
                 // Of a version of this program that is yet to come.
                 Err(_) => {}
@@ -67,6 +69,8 @@ pub(super) struct Echo<'a> {
     reasoning: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_details: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_blocks: Option<&'a RawValue>,
 }
 
 impl<'a> Echo<'a> {
@@ -76,6 +80,7 @@ impl<'a> Echo<'a> {
             Some(Mark::ReasoningContent) => Self { reasoning_content: Some(turn.thinking()), ..Self::default() },
             Some(Mark::Reasoning) => Self { reasoning: Some(turn.thinking()), ..Self::default() },
             Some(Mark::ReasoningDetails(details)) => Self { reasoning_details: Some(details), ..Self::default() },
+            Some(Mark::ThinkingBlocks(blocks)) => Self { thinking_blocks: Some(blocks), ..Self::default() },
             None => Self::default(),
         }
     }
@@ -107,7 +112,7 @@ type Fragment<'a> = BTreeMap<String, &'a RawValue>;
 struct Block {
     /// Everything but the texts, as it came.
     fields: BTreeMap<String, Box<RawValue>>,
-    /// What comes in pieces: `text` and `summary`.
+    /// What comes in pieces: `text`, `summary` and `thinking`.
     texts: BTreeMap<&'static str, String>,
 }
 
@@ -151,7 +156,7 @@ impl Details {
     }
 
     /// The whole blocks, to be sent back; `None` when there are none.
-    pub(super) fn take(&mut self) -> Result<Option<Replay>, ProviderError> {
+    pub(super) fn take(&mut self) -> Result<Option<Box<RawValue>>, ProviderError> {
         let mut blocks = Vec::with_capacity(self.blocks.len());
         for Block { mut fields, texts } in std::mem::take(self).blocks {
             for (name, text) in texts {
@@ -162,8 +167,7 @@ impl Details {
         if blocks.is_empty() {
             return Ok(None);
         }
-        let blocks = to_raw_value(&blocks).map_err(malformed)?;
-        Mark::ReasoningDetails(&blocks).to_replay().map(Some)
+        to_raw_value(&blocks).map_err(malformed).map(Some)
     }
 
     /// The block that `fragment` belongs to, a new one if need be.
@@ -172,10 +176,12 @@ impl Details {
         let kind = field("type").unwrap_or_default();
         let found = match field("index") {
             Some(index) => self.positions.get(&(index.to_owned(), kind.to_owned())).copied(),
-            // Without an index only text goes on, and only where it stopped; opaque data comes whole.
+            // Without an index only text goes on, and only where it stopped; opaque data comes whole, and a signature last.
             None => self.blocks.len().checked_sub(1).filter(|&at| {
                 let is_last = |name| self.blocks[at].json(name) == field(name);
-                is_last("index") && is_last("type") && field("data").is_none()
+                let has_text = fragment.iter().any(|(name, json)| text_field(name).is_some() && json.get() != r#""""#);
+                let is_signed = self.blocks[at].json("signature").is_some_and(|json| json != r#""""#);
+                is_last("index") && is_last("type") && field("data").is_none() && !(is_signed && has_text)
             }),
         };
         // Two blocks with different ids are two blocks, whatever their index.
@@ -205,6 +211,7 @@ fn text_field(name: &str) -> Option<&'static str> {
     match name {
         "text" => Some("text"),
         "summary" => Some("summary"),
+        "thinking" => Some("thinking"),
         _ => None,
     }
 }
@@ -276,14 +283,28 @@ mod tests {
                 "ab",
             ),
         ];
+        let table = table.into_iter().chain([(
+            "Claude's: a signature ends a block",
+            vec![
+                json!([{"type": "thinking", "thinking": "a", "signature": null}]),
+                json!([{"type": "thinking", "thinking": "b"}]),
+                json!([{"type": "thinking", "thinking": "", "signature": "S1=="}]),
+                json!([{"type": "thinking", "thinking": "c"}, {"type": "redacted_thinking", "data": "R"}]),
+            ],
+            json!([
+                {"type": "thinking", "thinking": "ab", "signature": "S1=="},
+                {"type": "thinking", "thinking": "c"},
+                {"type": "redacted_thinking", "data": "R"},
+            ]),
+            "abc",
+        )]);
         for (why, lists, expected, text) in table {
             let (mut details, mut reasoning) = (Details::default(), String::new());
             for list in lists {
                 reasoning.push_str(&details.push(&to_raw_value(&list).unwrap()).unwrap());
             }
-            let replay = details.take().unwrap().unwrap();
-            let replay: Value = serde_json::from_str(replay.raw().get()).unwrap();
-            assert_eq!(replay, json!({"reasoning_details": expected}), "{why}");
+            let blocks: Value = serde_json::from_str(details.take().unwrap().unwrap().get()).unwrap();
+            assert_eq!(blocks, expected, "{why}");
             assert_eq!(reasoning, text, "{why}");
         }
     }

@@ -99,7 +99,7 @@ enum Message<'a> {
         content: Content<'a>,
     },
     Assistant {
-        /// Null, never empty, beside calls.
+        /// Null, never empty, beside calls; but for who wants a text there.
         content: Option<Cow<'a, str>>,
         #[serde(flatten)]
         echo: Echo<'a>,
@@ -244,7 +244,7 @@ impl<'a> Request<'a> {
                     }
                 }
                 Entry::Assistant(turn) => {
-                    messages.push(assistant(&turn, &ids, echoing, habits.wants_signatures));
+                    messages.push(assistant(&turn, &ids, echoing, habits));
                     // Results are text alone here, so pictures and documents stand behind them.
                     let mut made = Vec::new();
                     for answer in &turn.answers {
@@ -337,7 +337,7 @@ impl Echoing {
     }
 }
 
-fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing, is_signed: bool) -> Message<'a> {
+fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing, habits: &Habits) -> Message<'a> {
     let text = turn.text();
     let calls = turn.parts.iter().filter_map(|part| match part {
         AssistantPart::ToolCall { call: called, replay } => {
@@ -346,10 +346,11 @@ fn assistant<'a>(turn: &AssistantTurn<'a>, ids: &CallIds<'a>, echoing: Echoing, 
         AssistantPart::Text { .. } | AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => None,
     });
     let mut calls: Vec<_> = calls.collect();
-    if let Some(Call { extra_content: unsigned @ None, .. }) = calls.first_mut().filter(|_| is_signed) {
+    if let Some(Call { extra_content: unsigned @ None, .. }) = calls.first_mut().filter(|_| habits.wants_signatures) {
         *unsigned = Some(ExtraContent::Google { thought_signature: FOREIGN_SIGNATURE });
     }
-    Message::Assistant { content: (!text.is_empty()).then_some(text), echo: echoing.echo(turn), tool_calls: calls }
+    let content = (habits.wants_text || !text.is_empty()).then_some(text);
+    Message::Assistant { content, echo: echoing.echo(turn), tool_calls: calls }
 }
 
 fn call<'a>(call: &'a ToolCall, ids: &CallIds<'a>, replay: Option<&'a Replay>) -> Call<'a> {
@@ -378,6 +379,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::call_ids::Accepts;
+    use super::super::config::Config;
+    use super::super::habits::Host;
     use super::*;
     use crate::chat::ids::ToolCallId;
     use crate::chat::tool::ToolInput;
@@ -389,9 +392,25 @@ mod tests {
         };
         let parts: Vec<_> = turn.iter().map(part).collect();
         let turn = AssistantTurn { parts: &parts, is_ours, answers: Vec::new() };
-        let said = assistant(&turn, &CallIds::new(Accepts::Any, &[]), Echoing::Nothing, is_signed);
+        let host = if is_signed { Host::Google } else { Host::Other };
+        let habits = Habits::new("llm.x", &Config::default(), host).unwrap();
+        let said = assistant(&turn, &CallIds::new(Accepts::Any, &[]), Echoing::Nothing, &habits);
         let said = serde_json::to_value(said).unwrap();
         said["tool_calls"].as_array().unwrap().iter().map(|call| call["extra_content"].clone()).collect()
+    }
+
+    #[test]
+    fn a_turn_of_calls_alone_has_no_text_but_where_that_is_a_mistake() {
+        let parts = [AssistantPart::ToolCall {
+            call: ToolCall { id: ToolCallId::from_model("c1"), name: "find".to_owned(), input: ToolInput::parse("{}") },
+            replay: None,
+        }];
+        let turn = AssistantTurn { parts: &parts, is_ours: true, answers: Vec::new() };
+        for (host, content) in [(Host::Other, json!(null)), (Host::Cloudflare, json!(""))] {
+            let habits = Habits::new("llm.x", &Config::default(), host).unwrap();
+            let said = assistant(&turn, &CallIds::new(Accepts::Any, &[]), Echoing::Nothing, &habits);
+            assert_eq!(serde_json::to_value(said).unwrap()["content"], content, "{host:?}");
+        }
     }
 
     #[test]

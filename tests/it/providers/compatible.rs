@@ -17,11 +17,11 @@ use switchboard::llm::{self, Vendor};
 use super::{config, connect, origin, report, set, some_model, turn};
 use crate::support::upstream::{Answer, Upstream};
 
-const SSE: &str = "text/event-stream";
+pub(super) const SSE: &str = "text/event-stream";
 const NDJSON: &str = "application/x-ndjson";
 
 /// A body of chunks, one choice with `delta` each, that ends well.
-fn deltas(deltas: &[Value]) -> String {
+pub(super) fn deltas(deltas: &[Value]) -> String {
     let mut chunks: Vec<Value> =
         deltas.iter().map(|delta| json!({"choices": [{"index": 0, "delta": delta}]})).collect();
     chunks.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
@@ -39,7 +39,7 @@ fn ndjson(messages: &[Value]) -> String {
 }
 
 /// The turn that `vendor` makes of `body`.
-async fn answered(vendor: Vendor, body: impl Into<Vec<u8>>) -> Turn {
+pub(super) async fn answered(vendor: Vendor, body: impl Into<Vec<u8>>) -> Turn {
     let content_type = if vendor == Vendor::Ollama { NDJSON } else { SSE };
     let upstream = Upstream::script([Answer::ok(content_type, body).cut(|| 7)]).await;
     let (turn, failure) = turn(&*connect(vendor, &config(&upstream.url()))).await;
@@ -47,7 +47,7 @@ async fn answered(vendor: Vendor, body: impl Into<Vec<u8>>) -> Turn {
     turn
 }
 
-fn thinking(turn: &Turn) -> String {
+pub(super) fn thinking(turn: &Turn) -> String {
     let texts = turn.message.parts.iter().filter_map(|part| match part {
         AssistantPart::Thinking { text, .. } => Some(text.as_str()),
         AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } | AssistantPart::Opaque(_) => None,
@@ -78,7 +78,7 @@ pub(super) async fn ask(provider: &dyn LlmProvider, messages: &[Message], model:
 }
 
 /// The request that follows the answer `body`, all its calls done; and the answer.
-async fn asked_after(body: String, change: fn(&mut llm::LlmConfig)) -> (Turn, Vec<Value>) {
+pub(super) async fn asked_after(body: String, change: fn(&mut llm::LlmConfig)) -> (Turn, Vec<Value>) {
     let upstream = Upstream::script([Answer::ok(SSE, body), Answer::status(500, "text/plain", "seen")]).await;
     let mut config = config(&upstream.url());
     change(&mut config);
@@ -405,6 +405,8 @@ async fn every_finish_reason_is_an_end_a_limit_a_filter_or_an_error() {
         ("function_call", Ok(FinishReason::Stop)),
         ("length", Ok(FinishReason::Length)),
         ("model_length", Ok(FinishReason::Length)),
+        ("model_context_window_exceeded", Ok(FinishReason::Length)),
+        ("sensitive", Ok(FinishReason::ContentFilter)),
         ("content_filter", Ok(FinishReason::ContentFilter)),
         ("content_filter: PROHIBITED_CONTENT", Ok(FinishReason::ContentFilter)),
         ("SAFETY", Ok(FinishReason::ContentFilter)),

@@ -5,6 +5,7 @@ mod caps;
 mod checks;
 mod compatible;
 mod connections;
+mod deviations;
 mod faults;
 mod forms;
 mod habits;
