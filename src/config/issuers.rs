@@ -20,11 +20,23 @@ pub(super) fn prepare(
 
 /// An issuer's default settings.
 fn issuer() -> Table {
-    let Issuer { issuer, audience, jwks_url, public_key_file, typ, leeway_s, tenant, tenant_claim, roles_claim, roles } =
-        Issuer::default();
+    let Issuer {
+        issuer,
+        audience,
+        audience_claim,
+        jwks_url,
+        public_key_file,
+        typ,
+        leeway_s,
+        tenant,
+        tenant_claim,
+        roles_claim,
+        roles,
+    } = Issuer::default();
     let mut table = Table::new();
     for (key, text) in [
         ("issuer", issuer),
+        ("audience_claim", audience_claim),
         ("jwks_url", jwks_url),
         ("public_key_file", public_key_file),
         ("typ", typ),

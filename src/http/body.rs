@@ -57,6 +57,10 @@ pub(super) async fn layer(State(bounds): State<BodyBounds>, mut request: Request
     if bounds.head_bytes.is_some_and(|most| head_bytes(&request) > most) {
         return Problem::head_too_large().into_response();
     }
+    // RFC 9112, section 3.2: whoever stands before this server may have believed the other one.
+    if request.headers().get_all(header::HOST).iter().nth(1).is_some() {
+        return Problem::bad_request("Host must be given once").into_response();
+    }
     request.extensions_mut().insert(bounds);
     let Some(time) = bounds.time.filter(|_| !request.body().is_end_stream()) else { return next.run(request).await };
     let time = time + time_for(request.body().size_hint().exact().unwrap_or_default());
@@ -164,6 +168,24 @@ async fn read(mut body: Body, most: usize, mut held: Held) -> Result<Taken, Prob
         bytes.extend_from_slice(&piece);
     }
     Ok(Taken { bytes, _held: held })
+}
+
+/// The body of somebody without a token, of at most `most` bytes. Nothing is reserved for it, since nobody can be counted: it takes
+/// as much memory as has come of it, and belongs to its connection, as a small body does.
+pub(super) async fn of_stranger(mut body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+    let too_large = || Problem::bad_request("the body is larger than any real one");
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let Ok(piece) = frame.map_err(|error| unread(&error))?.into_data() else { continue };
+        if bytes.len() + piece.len() > most {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
 /// Memory of the process, counted for one user.

@@ -128,7 +128,7 @@ impl Slot {
     /// # Errors
     /// When they hold as many as they may.
     pub(super) fn bytes(&self, bytes: usize) -> Result<Bytes, Problem> {
-        // Without a known caller no body is read.
+        // Without a known caller no body is read here: strangers' are their connection's (`body::of_stranger`).
         let Some(request) = self.request.get() else { return Ok(Bytes { of: None, bytes: 0 }) };
         let mut taken = Bytes { of: Some((self.shares.clone(), request.owner.clone())), bytes: 0 };
         taken.grow(bytes)?;

@@ -9,7 +9,7 @@ import { t } from "./texts.js";
  * @typedef {{issuer: string, client_id: string, scope: string, authorization_endpoint: string, end_session_endpoint?: string}} Issuer */
 
 /** What is known of a sign-in: the token, when it ends (milliseconds), and what gives the next one.
- * @typedef {{token: string, endsAt: number, renewAt: number, refresh: string}} Signed */
+ * @typedef {{token: string, endsAt: number, renewAt: number, refresh: string, idToken: string}} Signed */
 
 /** What this tab has sent its user to the issuer with. It is taken once. */
 const PENDING = "switchboard.sign-in";
@@ -103,11 +103,14 @@ export class SignIn {
   /** Signs out here and in the other tabs; whether the browser is on its way to do so at the issuer. */
   signOut() {
     this.#tabs.postMessage({ out: true });
+    const hint = this.#signed?.idToken;
     this.#signed = null;
     if (!this.#issuer.end_session_endpoint) return false;
     const url = new URL(this.#issuer.end_session_endpoint);
     url.searchParams.set("client_id", this.#issuer.client_id);
     url.searchParams.set("post_logout_redirect_uri", this.#address);
+    // Okta ends no session without it.
+    if (hint) url.searchParams.set("id_token_hint", hint);
     location.replace(url);
     return true;
   }
@@ -170,11 +173,13 @@ export class SignIn {
       }
       return false;
     }
-    const { token, expires_in_s: seconds, refresh_token: refresh } = body;
+    const { token, expires_in_s: seconds, refresh_token: refresh, id_token: idToken } = body;
     // An issuer that gives no new one lets the old one serve on.
     const lives = seconds === undefined ? Infinity : seconds * 1000;
     const endsAt = Date.now() + lives;
-    this.#signed = { token, endsAt, renewAt: endsAt - Math.min(EARLY_MS, lives / 2), refresh: refresh ?? before?.refresh ?? "" };
+    this.#signed = {
+      token, endsAt, renewAt: endsAt - Math.min(EARLY_MS, lives / 2), refresh: refresh ?? before?.refresh ?? "", idToken: idToken ?? before?.idToken ?? "",
+    };
     keep(WAS_IN, "1");
     this.#tabs.postMessage({ signed: this.#signed });
     return true;

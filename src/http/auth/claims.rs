@@ -23,8 +23,10 @@ const END_OF_TIME_S: f64 = u64::MAX as f64;
 pub(super) struct Rules {
     /// The `iss`; empty is any.
     pub(super) issuer: String,
-    /// One of these must be an `aud`; none is any.
+    /// One of these must be an audience; none is any.
     pub(super) audiences: Vec<String>,
+    /// The claim with the audiences.
+    pub(super) audience_claim: String,
     /// The header's `typ`; empty is any.
     pub(super) typ: String,
     /// Seconds that clocks may differ.
@@ -126,7 +128,7 @@ impl Rules {
             return Ok(());
         }
         let is_ours = |audience: &str| self.audiences.iter().any(|ours| ours == audience);
-        let named = match claims.get("aud") {
+        let named = match at(claims, &self.audience_claim) {
             None | Some(Value::Null) => return Err(AuthError::Invalid("a required claim is missing")),
             Some(Value::String(audience)) => is_ours(audience),
             Some(Value::Array(audiences)) => {
@@ -288,6 +290,7 @@ mod tests {
         Rules {
             issuer: String::new(),
             audiences: Vec::new(),
+            audience_claim: "aud".to_owned(),
             typ: String::new(),
             leeway_s: 30,
             tenants: Tenants::Claimed,

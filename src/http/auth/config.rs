@@ -46,6 +46,8 @@ pub struct AuthConfig {
     pub issuer: String,
     /// The `aud` that tokens must name; empty accepts any.
     pub audience: String,
+    /// The claim with the audience: a name, or a list of them.
+    pub audience_claim: String,
     /// The `typ` that tokens must have in their header, such as `at+jwt`; empty accepts any.
     pub typ: String,
     /// Seconds of clock difference that `exp`, `nbf` and `iat` tolerate.
@@ -86,6 +88,7 @@ impl Default for AuthConfig {
             jwks_stale_s: 86_400,
             issuer: String::new(),
             audience: String::new(),
+            audience_claim: "aud".to_owned(),
             typ: String::new(),
             leeway_s: 30,
             tenant_claim: "tenant".to_owned(),
@@ -170,6 +173,8 @@ pub struct Issuer {
     pub issuer: String,
     /// The audiences of which its tokens must name one.
     pub audience: Vec<String>,
+    /// As [`AuthConfig::audience_claim`].
+    pub audience_claim: String,
     /// The address of its keys; empty: from its discovery document, unless there is a file.
     pub jwks_url: String,
     /// A PEM file with its public key, instead of published ones.
@@ -190,10 +195,11 @@ pub struct Issuer {
 
 impl Default for Issuer {
     fn default() -> Self {
-        let AuthConfig { typ, leeway_s, tenant_claim, roles_claim, .. } = AuthConfig::default();
+        let AuthConfig { audience_claim, typ, leeway_s, tenant_claim, roles_claim, .. } = AuthConfig::default();
         Self {
             issuer: String::new(),
             audience: Vec::new(),
+            audience_claim,
             jwks_url: String::new(),
             public_key_file: String::new(),
             typ,

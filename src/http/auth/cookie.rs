@@ -54,13 +54,20 @@ impl CookieTokens {
         let cookies: Vec<(&str, &str)> =
             headers.get_all(COOKIE).iter().filter_map(|v| v.to_str().ok()).flat_map(pairs).collect();
         let named = |name: &str| cookies.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        let pieces: Vec<(String, &str)> = match named(&self.name) {
-            Some(value) => vec![(self.name.clone(), value)],
-            None => {
-                let names = (0..MOST_PIECES).map(|n| format!("{}.{n}", self.name));
-                names.map_while(|name| named(&name).map(|value| (name, value))).collect()
+        let names = (0..MOST_PIECES).map(|n| format!("{}.{n}", self.name));
+        let mut pieces: Vec<(String, &str)> = names.map_while(|name| named(&name).map(|value| (name, value))).collect();
+        if let Some(value) = named(&self.name) {
+            // A neighbour of this host may set cookies for it, and cannot take away those that are there.
+            if !pieces.is_empty() {
+                return Some(Err("there is a whole cookie beside pieces of one"));
             }
-        };
+            pieces.push((self.name.clone(), value));
+        }
+        let is_one_of_two =
+            |(name, value): &(String, &str)| cookies.iter().any(|(known, other)| known == name && other != value);
+        if pieces.iter().any(is_one_of_two) {
+            return Some(Err("there are two cookies of one name"));
+        }
         if pieces.is_empty() {
             return None;
         }
@@ -76,6 +83,8 @@ impl CookieTokens {
             return true;
         }
         match self.pages.sender(headers) {
+            // The host may be the same by another scheme, which anybody in between can speak for.
+            Some(Sender::Own) => is_of_site(headers, &["same-origin"]) != Some(false),
             Some(sender) => sender != Sender::Foreign,
             None => is_of_site(headers, &["same-origin"]) == Some(true),
         }
@@ -150,6 +159,10 @@ mod tests {
             ("sb=%7B%22access_token%22%3A7%7D".to_owned(), None, "no text"),
             ("sb=a b".to_owned(), None, "a blank"),
             ("sb=%FF".to_owned(), None, "no UTF-8"),
+            ("sb=a.b.c; sb=a.b.c".to_owned(), Some("a.b.c"), "twice the same"),
+            ("sb=a.b.c; sb=e.v.e".to_owned(), None, "two of one name"),
+            ("sb=e.v.e; sb.0=a.b; sb.1=.c".to_owned(), None, "one beside pieces"),
+            ("sb.0=a.b; sb.1=.c; sb.1=.e".to_owned(), None, "two pieces of one name"),
         ];
         for (cookie, expected, reason) in rows {
             let found = tokens.find(&headers(&[(COOKIE, &cookie)])).unwrap().ok();
@@ -173,9 +186,19 @@ mod tests {
         let tokens = CookieTokens::new("sb", &listed).unwrap();
         let host = (HOST, "chat.example:8443");
         type Row<'a> = (&'a [(HeaderName, &'static str)], bool, &'static str);
-        let rows: [Row<'_>; 8] = [
+        let rows: [Row<'_>; 10] = [
             (&[(ORIGIN, "https://chat.example:8443")], true, "its own origin"),
             (&[(ORIGIN, "http://CHAT.example:8443")], true, "by whatever scheme and case"),
+            (
+                &[(ORIGIN, "https://chat.example:8443"), (FETCH_SITE, "same-origin")],
+                true,
+                "and the browser says so too",
+            ),
+            (
+                &[(ORIGIN, "http://chat.example:8443"), (FETCH_SITE, "cross-site")],
+                false,
+                "unless the browser says it is not",
+            ),
             (&[(ORIGIN, "https://chat.example")], false, "another port"),
             (&[(ORIGIN, "https://app.example")], true, "a listed one"),
             (&[(ORIGIN, "https://evil.example")], false, "another site"),

@@ -62,28 +62,21 @@ impl Source {
         Self { issuer: issuer.to_owned(), keys_at: Url::parse(jwks_url).ok() }
     }
 
-    /// The keys that can be used, at least one, and why others cannot. `found` is where they were the last time.
+    /// The keys that can be used, at least one, and why others cannot. Where they are is asked each time: an issuer that moves them
+    /// may leave the old ones where they were.
     ///
     /// # Errors
     /// See [`FetchError`].
-    pub(super) async fn fetch(&self, found: &mut Option<Url>) -> Result<(KeySet, Vec<String>), FetchError> {
-        let at = match (&self.keys_at, &*found) {
-            (Some(url), _) | (None, Some(url)) => url.clone(),
-            (None, None) => self.discover().await?,
+    pub(super) async fn fetch(&self) -> Result<(KeySet, Vec<String>), FetchError> {
+        let text = match &self.keys_at {
+            Some(url) => get(url).await?,
+            None => get(&Discovery::of(&self.issuer).await?.jwks_uri()?).await?,
         };
-        // When it has moved it is looked for anew.
-        *found = None;
-        let text = get(&at).await?;
         let (keys, left_out) = KeySet::read(&text).ok_or(FetchError::NoSet)?;
         if keys.len() == 0 {
             return Err(FetchError::NoKeys(left_out));
         }
-        *found = Some(at);
         Ok((keys, left_out))
-    }
-
-    async fn discover(&self) -> Result<Url, FetchError> {
-        Discovery::of(&self.issuer).await?.jwks_uri()
     }
 }
 

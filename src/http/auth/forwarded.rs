@@ -40,6 +40,7 @@ impl ForwardedUsers {
         let rules = Rules {
             issuer: config.issuer.clone(),
             audiences: Vec::new(),
+            audience_claim: String::new(),
             typ: String::new(),
             leeway_s,
             tenants: Tenants::Claimed,

@@ -4,6 +4,8 @@
 //! published, of its own kind. A published key that is symmetric, private, weak, of an unknown kind or for another use
 //! is left out.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Validation};
 use serde::Deserialize;
@@ -185,7 +187,8 @@ fn usable(key: Published) -> Result<Key, &'static str> {
     let part = |part: Option<String>| part.ok_or("a part of it is missing");
     let (verifying, of_kind): (DecodingKey, &[Algorithm]) = match (key.kty.as_str(), key.crv.as_deref()) {
         ("RSA", _) => {
-            let verifying = DecodingKey::from_rsa_components(&part(key.n)?, &part(key.e)?).map_err(unreadable)?;
+            let (n, e) = (without_zeros(part(key.n)?), without_zeros(part(key.e)?));
+            let verifying = DecodingKey::from_rsa_components(&n, &e).map_err(unreadable)?;
             check_rsa(&verifying)?;
             (
                 verifying,
@@ -227,10 +230,22 @@ fn usable(key: Published) -> Result<Key, &'static str> {
     Ok(Key::new(key.kid, verifying, algorithms))
 }
 
+/// A number in base64url without the zeros that some libraries write before it; with them no signature is right.
+fn without_zeros(number: String) -> String {
+    match URL_SAFE_NO_PAD.decode(&number) {
+        Ok(bytes) if bytes.first() == Some(&0) => {
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            URL_SAFE_NO_PAD.encode(&bytes[zeros..])
+        }
+        Ok(_) | Err(_) => number,
+    }
+}
+
 fn check_rsa(key: &DecodingKey) -> Result<(), &'static str> {
     let DecodingKeyKind::RsaModulusExponent { n, e } = key.kind() else { return Err("it cannot be read") };
-    let significant = |bytes: &[u8]| bytes.iter().position(|byte| *byte != 0).map(|at| bytes[at..].to_vec());
-    let (Some(n), Some(e)) = (significant(n), significant(e)) else { return Err("a part of it is empty") };
+    if n.is_empty() || e.is_empty() {
+        return Err("a part of it is empty");
+    }
     let bits = n.len() * 8 - n.first().map_or(0, |byte| byte.leading_zeros() as usize);
     if !RSA_BITS.contains(&bits) {
         return Err("its modulus has not 2048 to 8192 bits");

@@ -154,8 +154,8 @@ impl FromRequestParts<Services> for Authenticated {
             })?,
             None => (caller, false),
         };
-        // Nor does the token of a connection go to its users.
-        let renewal = renewal.filter(|_| !is_named);
+        // Nor does the token of a connection go to its users, or one of a cookie, which no script may read, to scripts.
+        let renewal = renewal.filter(|_| !is_named && caller.cookie.is_none());
         // The slot is the connection's, so that a place is held until the whole answer is sent.
         if let Some(slot) = parts.extensions.get::<Slot>() {
             slot.take(&caller)?;

@@ -56,6 +56,8 @@ pub struct SignInConfig {
     pub client_secret: SecretString,
     /// What is asked for, with blanks between.
     pub scope: String,
+    /// For whom the access token is asked, which Auth0 wants to know; empty: nobody is named.
+    pub audience: String,
     /// The token that the page sends.
     pub token: TokenKind,
 }
@@ -122,6 +124,7 @@ pub(in crate::http) struct SignedIn {
     /// `None` where it says nothing of its end.
     pub(in crate::http) expires_in_s: Option<u64>,
     pub(in crate::http) refresh_token: Option<String>,
+    pub(in crate::http) id_token: Option<String>,
 }
 
 /// Why there is no token.
@@ -262,7 +265,7 @@ impl SignIn {
         }
         let token = match self.config.token {
             TokenKind::Access => access_token.ok_or(SignInError::NotOurs("there is no access token"))?,
-            TokenKind::Id => id_token.ok_or(SignInError::NotOurs("there is no ID token"))?,
+            TokenKind::Id => id_token.clone().ok_or(SignInError::NotOurs("there is no ID token"))?,
         };
         let caller = self.authenticator.authenticate(&token).await.map_err(|error| {
             tracing::warn!(error = %error, "a token of page.oidc_issuer is not accepted by [auth]");
@@ -270,7 +273,7 @@ impl SignIn {
         })?;
         let left_ms = caller.expires_at_ms.map(|ends| ends.saturating_sub(self.clock.now_ms()).max(0));
         let expires_in_s = left_ms.and_then(|left| u64::try_from(left / 1000).ok());
-        Ok(SignedIn { token, expires_in_s, refresh_token })
+        Ok(SignedIn { token, expires_in_s, refresh_token, id_token })
     }
 
     async fn ask(&self, url: &Url, grant: &Grant) -> Result<Answer, SignInError> {

@@ -72,8 +72,8 @@ struct Looks {
 pub(super) enum Again {
     /// A fetch has just brought the keys.
     Newer,
-    /// No: those that are known were fetched not long ago.
-    Recent,
+    /// No: those that are known were fetched so long ago, which is not long.
+    Recent(Duration),
     /// No: the issuer cannot be reached.
     Away,
 }
@@ -104,8 +104,8 @@ impl Published {
     pub(super) async fn again(&self) -> Again {
         let looks = *self.looks.borrow();
         if !looks.looking {
-            if looks.began.is_some_and(|began| began.elapsed() < self.timing.cooldown) {
-                return if looks.good { Again::Recent } else { Again::Away };
+            if let Some(age) = looks.began.map(|began| began.elapsed()).filter(|age| *age < self.timing.cooldown) {
+                return if looks.good { Again::Recent(age) } else { Again::Away };
             }
             self.wanted.notify_one();
         }
@@ -122,12 +122,14 @@ impl Published {
         matches!(waited, Ok(Ok(looks)) if looks.good)
     }
 
-    /// Says that a fetch is about to begin, so that requests wait for it.
-    pub(super) fn announce(&self) {
+    /// Says that a fetch is about to begin, so that requests wait for it; when that is.
+    pub(super) fn announce(&self) -> Instant {
+        let began = Instant::now();
         self.looks.send_modify(|looks| {
             looks.looking = true;
-            looks.began = Some(Instant::now());
+            looks.began = Some(began);
         });
+        began
     }
 
     /// Fetches until it is stopped.
@@ -139,18 +141,21 @@ impl Published {
     }
 
     async fn fetch_for_ever(&self) {
-        let (mut found, mut left_out_before, mut retry) = (None, Vec::new(), FIRST_RETRY);
+        let (mut left_out_before, mut retry) = (Vec::new(), FIRST_RETRY);
         loop {
-            self.announce();
-            let began = Instant::now();
-            let fetched = self.source.fetch(&mut found).await;
+            let began = self.announce();
+            let fetched = self.source.fetch().await;
             let good = fetched.is_ok();
             metrics::jwks_refreshed(if good { Outcome::OK } else { Outcome::failed("unreachable") });
             let wait = match fetched {
                 Ok((keys, left_out)) => {
                     if left_out != left_out_before {
-                        let reasons = left_out.join("; ");
-                        tracing::warn!(issuer = self.name, reasons, "keys of an issuer left out");
+                        match left_out.join("; ") {
+                            none if none.is_empty() => {
+                                tracing::info!(issuer = self.name, "all keys of an issuer can be used")
+                            }
+                            reasons => tracing::warn!(issuer = self.name, reasons, "keys of an issuer left out"),
+                        }
                         left_out_before = left_out;
                     }
                     tracing::debug!(issuer = self.name, keys = keys.len(), "keys of an issuer fetched");

@@ -26,6 +26,7 @@ pub(super) struct Signer {
     typ: String,
     issuer: String,
     audience: String,
+    audience_claim: String,
     tenant_claim: String,
     roles_claim: String,
 }
@@ -37,6 +38,7 @@ impl Signer {
             typ: config.typ.clone(),
             issuer: config.issuer.clone(),
             audience: config.audience.clone(),
+            audience_claim: config.audience_claim.clone(),
             tenant_claim: config.tenant_claim.clone(),
             roles_claim: config.roles_claim.clone(),
         }
@@ -55,7 +57,7 @@ impl Signer {
         if !claims.roles.is_empty() {
             body.insert(self.roles_claim.clone(), json!(claims.roles));
         }
-        for (claim, value) in [("iss", &self.issuer), ("aud", &self.audience)] {
+        for (claim, value) in [("iss", &self.issuer), (self.audience_claim.as_str(), &self.audience)] {
             if !value.is_empty() {
                 body.insert(claim.to_owned(), json!(value));
             }

@@ -13,6 +13,7 @@ use jsonwebtoken::dangerous::insecure_decode_claims;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Header, decode, decode_header};
 use secrecy::ExposeSecret;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -180,14 +181,14 @@ impl Authenticator for Tokens {
         let issuer = self.issuer_of(token)?;
         let header = decode_header(token).map_err(|error| refused(&error))?;
         issuer.rules.check_header(&header)?;
-        let Claims(claims) = issuer.keys.verified(token, &header).await?;
+        let Claims(claims) = issuer.keys.verified(token, &header, || self.clock.now_ms()).await?;
         issuer.rules.caller(&claims, self.clock.now_ms(), token)
     }
 }
 
 impl Keys {
     /// The claims of a token that one of the keys has signed.
-    async fn verified(&self, token: &str, header: &Header) -> Result<Claims, AuthError> {
+    async fn verified(&self, token: &str, header: &Header, now_ms: impl Fn() -> i64) -> Result<Claims, AuthError> {
         let published = match self {
             Self::Fixed(key) => return Ok(signed_by([&**key], token)?),
             Self::Published(published) => published,
@@ -206,8 +207,10 @@ impl Keys {
         }
         match published.again().await {
             Again::Newer => {}
-            Again::Recent | Again::Away if is_other => return Err(NotSigned::ByThese.into()),
-            Again::Recent => return Err(AuthError::Invalid("its key is not known")),
+            Again::Recent(_) | Again::Away if is_other => return Err(NotSigned::ByThese.into()),
+            // Its key may be newer than those that are known: with 401 a page would sign its user out.
+            Again::Recent(age) if was_issued_since(token, now_ms(), age) => return Err(AuthError::KeysUnavailable),
+            Again::Recent(_) => return Err(AuthError::Invalid("its key is not known")),
             Again::Away => return Err(AuthError::KeysUnavailable),
         }
         let known = published.known().await.ok_or(AuthError::KeysUnavailable)?;
@@ -217,6 +220,19 @@ impl Keys {
             Found::Unknown => Err(AuthError::Invalid("its key is not known")),
         }
     }
+}
+
+/// 5 s may be between an issuer's clock and ours.
+const CLOCKS_APART: Duration = Duration::from_secs(5);
+
+/// Whether a token says that it was issued at most `age` ago, a few seconds aside. That is no proof of anything.
+fn was_issued_since(token: &str, now_ms: i64, age: Duration) -> bool {
+    #[derive(Deserialize)]
+    struct Issued {
+        iat: f64,
+    }
+    let began = Duration::from_millis(u64::try_from(now_ms).unwrap_or_default()).saturating_sub(age + CLOCKS_APART);
+    insecure_decode_claims::<Issued>(token).is_ok_and(|Issued { iat }| iat > began.as_secs_f64())
 }
 
 /// The claims, when one of the keys has signed them.
@@ -236,6 +252,7 @@ fn own_rules(config: &AuthConfig, known_as_claim: &str) -> Rules {
     Rules {
         issuer: config.issuer.clone(),
         audiences: Some(config.audience.clone()).filter(|audience| !audience.is_empty()).into_iter().collect(),
+        audience_claim: config.audience_claim.clone(),
         typ: config.typ.clone(),
         leeway_s: config.leeway_s,
         tenants: Tenants::Claimed,
@@ -252,6 +269,7 @@ fn named_rules(name: &str, settings: &IssuerConfig, known_as_claim: &str, requir
     Rules {
         issuer: settings.issuer.clone(),
         audiences: settings.audience.clone(),
+        audience_claim: settings.audience_claim.clone(),
         typ: settings.typ.clone(),
         leeway_s: settings.leeway_s,
         tenants: Tenants::Of { name: name.to_owned(), fixed },

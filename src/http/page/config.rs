@@ -25,6 +25,8 @@ pub struct PageConfig {
     pub oidc_client_secret: SecretString,
     /// What is asked for, with blanks between. It has `openid`.
     pub oidc_scope: String,
+    /// For whom the access token is asked, where the issuer wants to be told; empty: it is not.
+    pub oidc_audience: String,
     /// Which token the page sends.
     pub oidc_token: TokenKind,
 }
@@ -40,6 +42,7 @@ impl Default for PageConfig {
             oidc_client_id: String::new(),
             oidc_client_secret: SecretString::default(),
             oidc_scope: "openid profile email".to_owned(),
+            oidc_audience: String::new(),
             oidc_token: TokenKind::Access,
         }
     }
@@ -48,12 +51,13 @@ impl Default for PageConfig {
 impl PageConfig {
     /// Where users sign in; `None` where they paste a token.
     pub fn sign_in(&self) -> Option<SignInConfig> {
-        let Self { oidc_issuer, oidc_client_id, oidc_client_secret, oidc_scope, oidc_token, .. } = self;
+        let Self { oidc_issuer, oidc_client_id, oidc_client_secret, oidc_scope, oidc_audience, oidc_token, .. } = self;
         (!oidc_issuer.is_empty()).then(|| SignInConfig {
             issuer: oidc_issuer.clone(),
             client_id: oidc_client_id.clone(),
             client_secret: oidc_client_secret.clone(),
             scope: oidc_scope.clone(),
+            audience: oidc_audience.clone(),
             token: *oidc_token,
         })
     }

@@ -1,6 +1,7 @@
 //! How the page's user signs in: `GET /page/session` says it, `POST /page/token` has the issuer's code made into a token.
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
 use secrecy::SecretString;
@@ -10,11 +11,11 @@ use crate::bounded::json::parse_bytes;
 use crate::chat::causes::Causes;
 use crate::http::Services;
 use crate::http::auth::{DevToken, Grant, SignedIn, is_from_this_machine};
-use crate::http::body::Taken;
+use crate::http::body::{of_stranger, plain};
 use crate::http::problem::Problem;
 
-/// 8 KiB of a code, and of a token by which another one is got.
-const MAX_GRANT_BYTES: usize = 8 * 1024;
+/// 32 KiB for all that a token is got by: four parts of 8 KiB.
+const MAX_GRANT_BYTES: usize = 32 << 10;
 
 /// What no cache keeps.
 type Private<T> = ([(HeaderName, HeaderValue); 1], Json<T>);
@@ -54,6 +55,9 @@ pub(super) struct TokenBody {
     expires_in_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_token: Option<String>,
+    /// By which the page's user signs out at the issuer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id_token: Option<String>,
 }
 
 /// 200: a token of the development user in `dev` mode, for a page that this server itself has sent to a browser on this
@@ -68,11 +72,15 @@ pub(super) async fn session(
         (None, None) => SessionBody::Token,
         (None, Some(sign_in)) => {
             let (endpoints, config) = (sign_in.endpoints().await?, sign_in.config());
+            let mut authorization = endpoints.authorization.clone();
+            if !config.audience.is_empty() {
+                authorization.query_pairs_mut().append_pair("audience", &config.audience);
+            }
             SessionBody::Oidc {
                 issuer: config.issuer.clone(),
                 client_id: config.client_id.clone(),
                 scope: config.scope.clone(),
-                authorization_endpoint: endpoints.authorization.to_string(),
+                authorization_endpoint: authorization.into(),
                 end_session_endpoint: endpoints.end_session.as_ref().map(ToString::to_string),
             }
         }
@@ -93,13 +101,12 @@ pub(super) async fn session(
 pub(super) async fn token(
     State(services): State<Services>,
     headers: HeaderMap,
-    body: Taken,
+    body: Body,
 ) -> Result<Private<TokenBody>, Problem> {
     let sign_in =
         services.sign_in.as_ref().ok_or_else(|| Problem::not_found("users of this page do not sign in so"))?;
-    if body.len() > 4 * MAX_GRANT_BYTES {
-        return Err(Problem::bad_request("the body is larger than any real one"));
-    }
+    plain(&headers)?;
+    let body = of_stranger(body, MAX_GRANT_BYTES).await?;
     let request = parse_bytes(&body).map_err(|error| Problem::bad_request(error.to_string()))?;
     let grant = match request {
         TokenRequest::AuthorizationCode { code, code_verifier: verifier, redirect_uri, nonce } => {
@@ -109,8 +116,8 @@ pub(super) async fn token(
             Grant::Refresh { refresh_token: SecretString::from(refresh_token) }
         }
     };
-    let SignedIn { token, expires_in_s, refresh_token } = sign_in.redeem(grant, &headers).await?;
-    Ok(private(TokenBody { token, expires_in_s, refresh_token }))
+    let SignedIn { token, expires_in_s, refresh_token, id_token } = sign_in.redeem(grant, &headers).await?;
+    Ok(private(TokenBody { token, expires_in_s, refresh_token, id_token }))
 }
 
 fn private<T>(body: T) -> Private<T> {

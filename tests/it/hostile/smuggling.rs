@@ -227,3 +227,10 @@ async fn what_has_one_meaning_is_answered_and_the_connection_goes_on() {
         assert_eq!(answered(&app, all.as_bytes()).await, expected, "{reason}");
     }
 }
+
+#[tokio::test]
+async fn a_host_is_named_once() {
+    let app = TestApp::demo().await;
+    assert_eq!(answered(&app, get("Host: y\r\nConnection: close\r\n").as_bytes()).await, [400]);
+    assert_eq!(answered(&app, get("Connection: close\r\n").as_bytes()).await, [200]);
+}

@@ -138,6 +138,19 @@ async fn issuer_and_audience_are_compared_whole_when_they_are_set() {
     accepted_token(&app, &app.token, "made by `switchboard token`").await;
 }
 
+/// Amazon Cognito's access tokens have `client_id`, Clerk's `azp`.
+#[tokio::test]
+async fn the_audience_may_be_in_another_claim() {
+    let app = hs256(&[("AUTH__AUDIENCE", "client-7"), ("AUTH__AUDIENCE_CLAIM", "client_id")]).await;
+    accepted_token(&app, &signed(&claims_with(json!({"client_id": "client-7"}))), "the same").await;
+    accepted_token(&app, &app.token, "made by `switchboard token`").await;
+    for (claims, reason) in
+        [(json!({"client_id": "client-8"}), "another client"), (json!({"aud": "client-7"}), "in the usual claim alone")]
+    {
+        refused_token(&app, &signed(&claims_with(claims)), "invalid_token", reason).await;
+    }
+}
+
 #[tokio::test]
 async fn roles_are_a_list_or_a_text_with_blanks_and_reach_the_backend() {
     let rows = [

@@ -163,9 +163,10 @@ impl TestIssuer {
             .any(|request| request.path.contains(text) || request.headers.iter().any(|(_, value)| value.contains(text)))
     }
 
-    /// Ada's claims as this issuer makes them, good for a minute, with changes; `null` removes one.
+    /// Ada's claims as this issuer has made them an hour ago, good for a minute more, with changes; `null` removes one.
     pub fn claims(&self, changes: &Value) -> Value {
-        let mut claims = json!({"iss": self.url(), "aud": AUDIENCE, "sub": ADA, "iat": now(), "exp": now() + 60});
+        let mut claims =
+            json!({"iss": self.url(), "aud": AUDIENCE, "sub": ADA, "iat": now() - 3600, "exp": now() + 60});
         merge(&mut claims, changes);
         claims
     }

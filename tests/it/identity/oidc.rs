@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use url::Url;
 use url::form_urlencoded::parse;
 
@@ -124,6 +126,8 @@ impl IssuerState {
                 let form = parse(&request.body).into_owned().collect();
                 self.answer.lock().unwrap().clone().unwrap_or_else(|| self.tokens(&form, &here))
             }
+            // Okta ends no session without it.
+            "/end" if !query.contains_key("id_token_hint") => Answer::status(400, "text/plain", "whose?"),
             "/end" => {
                 self.has_session.store(false, Ordering::Relaxed);
                 Answer::status(302, "text/plain", "").header("location", &query["post_logout_redirect_uri"])
@@ -195,6 +199,10 @@ async fn a_code_becomes_a_token_and_that_a_newer_one() {
     let expected = json!({"mode": "oidc", "issuer": url, "client_id": CLIENT, "scope": "openid profile email",
         "authorization_endpoint": format!("{url}/authorize"), "end_session_endpoint": format!("{url}/end")});
     assert_eq!(session, expected);
+    let told = issuer.app(&[("PAGE__OIDC_AUDIENCE", "https://api.example")]).await;
+    let session: Value = told.http.get(told.url("/page/session")).send().await.unwrap().json().await.unwrap();
+    let there = format!("{url}/authorize?audience=https%3A%2F%2Fapi.example");
+    assert_eq!(session["authorization_endpoint"], json!(there), "an issuer that wants to know for whom");
 
     let grant = issuer.grant();
     let (status, first) = redeem(&app, &grant).await;
@@ -283,6 +291,33 @@ async fn what_an_issuer_says_counts_only_where_it_is_for_this_page() {
         let (status, body) = redeem(&app, &issuer.grant()).await;
         assert_eq!((status, body["code"].as_str()), (expected, Some(code)), "{why}: {body}");
     }
+}
+
+/// Whoever has no token takes none of the memory that requests of users share.
+#[tokio::test]
+async fn bodies_of_strangers_are_in_no_user_s_way() {
+    let issuer = SignInIssuer::start().await;
+    let app = issuer.app(&[("LIMITS__MEMORY_BYTES", "1048576")]).await;
+    let (_, given) = redeem(&app, &issuer.grant()).await;
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(app.address).await.unwrap();
+        let head =
+            "POST /page/token HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 30000\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        waiting.push(stream);
+    }
+    let body = json!({"message": "x".repeat(40_000), "context_type": "workflow"});
+    let response = app.post_as(given["token"].as_str().unwrap(), &body).await;
+    assert_eq!(response.status(), 200);
+
+    let mut stream = TcpStream::connect(app.address).await.unwrap();
+    let head =
+        "POST /page/token HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 400", "what is too large is not waited for");
 }
 
 #[tokio::test]

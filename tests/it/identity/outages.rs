@@ -1,6 +1,8 @@
 //! Issuers that are away, slow, or say nonsense, and keys that change: what requests get meanwhile, and how often the
 //! issuer is asked.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -8,6 +10,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::issuer::{AUDIENCE, TestIssuer, TestKey, accepted, judged, refused, set, unknown_now};
+use super::now;
 use crate::support::app::TestApp;
 use crate::support::upstream::{Answer, End, Upstream};
 
@@ -71,7 +74,7 @@ async fn the_start_does_not_need_the_issuer() {
     let gone = { Upstream::script([]).await.url() };
     let settings = [("AUTH__MODE", "jwks"), ("AUTH__ISSUER", gone.as_str()), ("AUTH__AUDIENCE", AUDIENCE)];
     let app = TestApp::start(&settings).await;
-    let claims = json!({"iss": gone, "aud": AUDIENCE, "sub": "u", "exp": super::now() + 60});
+    let claims = json!({"iss": gone, "aud": AUDIENCE, "sub": "u", "exp": now() + 60});
     unknown_now(&app, &key.token(&claims), "nobody is there").await;
     // It stops at once all the same.
     tokio::time::timeout(Duration::from_secs(5), app.stop()).await.unwrap();
@@ -218,4 +221,46 @@ async fn many_requests_at_once_share_one_fetch() {
     sleep(LATER).await;
     join_all((0..50).map(|_| accepted(&app, &of_new, "they wait for newer keys"))).await;
     assert_eq!(issuer.fetches(), 2);
+}
+
+/// A page signs its user out on 401, and an issuer may sign with a new key at once.
+#[tokio::test]
+async fn a_token_that_is_newer_than_the_keys_may_be_good() {
+    let (old, new) = (TestKey::es256("old"), TestKey::es256("new"));
+    let issuer = TestIssuer::publishing([&old]).await;
+    let app = issuer.app(&[("AUTH__JWKS_COOLDOWN_S", "2")]).await;
+    accepted(&app, &issuer.good(&old), "published").await;
+    refused(&app, &issuer.good(&new), "issued before the keys were fetched").await;
+    issuer.publish([&new]);
+    let since = new.token(&issuer.claims(&json!({"iat": now()})));
+    unknown_now(&app, &since, "issued since: its key may be newer").await;
+    in_time(&app, &since, "the keys are fetched again").await;
+}
+
+#[tokio::test]
+async fn an_issuer_may_leave_its_old_keys_where_they_were() {
+    let (old, new) = (TestKey::es256("old"), TestKey::es256("new"));
+    let has_moved = Arc::new(AtomicBool::new(false));
+    let moved = Arc::clone(&has_moved);
+    let set = |key: &TestKey| json!({"keys": [key.published]}).to_string();
+    let (of_old, of_new) = (set(&old), set(&new));
+    let server = Upstream::choosing(move |request| {
+        let here = format!("http://{}", request.header("host").unwrap());
+        let place = if moved.load(Ordering::Relaxed) { "new" } else { "old" };
+        let body = match request.path.as_str() {
+            "/old" => of_old.clone(),
+            "/new" => of_new.clone(),
+            _ => json!({"issuer": here, "jwks_uri": format!("{here}/{place}")}).to_string(),
+        };
+        Some(Answer::ok("application/json", body))
+    })
+    .await;
+    let url = server.url();
+    let settings = [("AUTH__MODE", "jwks"), ("AUTH__ISSUER", url.as_str()), ("AUTH__AUDIENCE", AUDIENCE), SOON];
+    let app = TestApp::start(&settings).await;
+    let claims = json!({"iss": url, "aud": AUDIENCE, "sub": "u", "exp": now() + 60});
+    accepted(&app, &old.token(&claims), "published").await;
+    has_moved.store(true, Ordering::Relaxed);
+    in_time(&app, &new.token(&claims), "found where they are now").await;
+    refused(&app, &old.token(&claims), "and the abandoned place counts no more").await;
 }
