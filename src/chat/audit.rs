@@ -28,6 +28,12 @@ pub enum Act {
     PreviewRejected,
     /// A user with a role has read what belongs to another one.
     Read,
+    /// A user with a role had a directive carried out once more.
+    DirectiveRerun,
+    /// Its own user, or one with a role, had a directive not carried out.
+    DirectiveCanceled,
+    /// A user with a role had signals delivered once more.
+    DeliveryRetried,
     /// A user with a role has deleted what is kept of another one.
     UserDeleted,
     /// A token was refused.
@@ -49,6 +55,9 @@ impl Act {
             Self::PreviewEnded => "preview.ended",
             Self::PreviewRejected => "preview.rejected",
             Self::Read => "read",
+            Self::DirectiveRerun => "directive.rerun",
+            Self::DirectiveCanceled => "directive.canceled",
+            Self::DeliveryRetried => "delivery.retried",
             Self::UserDeleted => "user.deleted",
             Self::TokenRefused => "token.refused",
         }
@@ -72,7 +81,7 @@ pub struct Fact<'a> {
     pub call: Option<&'a str>,
     /// The tool.
     pub tool: Option<&'a str>,
-    /// Its subject: an approval or a preview by its id, or the path that was read.
+    /// Its subject: an approval, a preview, a directive or a delivery by its id, or the path that was read.
     pub subject: Option<String>,
     /// A digest of what was sent, or would be.
     pub arguments: Option<String>,

@@ -23,6 +23,11 @@ impl Owner {
         let name = self.tenant.rsplit(ISSUER_SEPARATOR).next().unwrap_or_default();
         Some(name).filter(|name| !name.is_empty())
     }
+
+    /// The name of the tenant's issuer in the settings, where there are several whose tenants may have one name.
+    pub fn issuer_name(&self) -> Option<&str> {
+        self.tenant.split_once(ISSUER_SEPARATOR).map(|(issuer, _)| issuer)
+    }
 }
 
 /// The key of cached data of users: tenant, user, and roles, since a backend may allow less to another token of the
@@ -87,5 +92,23 @@ impl Bearer {
 impl fmt::Debug for Bearer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Bearer([redacted])")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_of_a_named_issuer_has_two_names() {
+        for (tenant, issuer, name) in [
+            ("partners\u{1f}acme", Some("partners"), Some("acme")),
+            ("partners\u{1f}", Some("partners"), None),
+            ("acme", None, Some("acme")),
+            ("", None, None),
+        ] {
+            let owner = Owner { tenant: tenant.to_owned(), user: String::new() };
+            assert_eq!((owner.issuer_name(), owner.tenant_name()), (issuer, name), "{tenant:?}");
+        }
     }
 }

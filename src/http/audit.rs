@@ -19,7 +19,7 @@ use super::problem::Problem;
 use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, AuditLine, Fact, chain_of};
-use crate::chat::caller::Caller;
+use crate::chat::caller::{Caller, Owner};
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339 as time;
 
@@ -168,6 +168,31 @@ pub(super) async fn get(
 /// When it could not be noted.
 pub(super) async fn note_read(services: &Services, caller: &Caller, user: &str, path: String) -> Result<(), Problem> {
     let fact = Fact { subject: Some(path), ..Fact::new(Act::Read, &caller.owner.user, user) };
+    services.audit.note(&chain_of(&caller.owner.tenant), fact).await.map_err(failed)
+}
+
+/// The same of one thing, which may be the caller's own.
+///
+/// # Errors
+/// When it could not be noted.
+pub(super) async fn note_read_of(
+    services: &Services,
+    caller: &Caller,
+    owner: &Owner,
+    path: String,
+) -> Result<(), Problem> {
+    match caller.owner == *owner {
+        true => Ok(()),
+        false => note_read(services, caller, &owner.user, path).await,
+    }
+}
+
+/// Notes that an operator has signals delivered once more; the line is written before that is done.
+///
+/// # Errors
+/// When it could not be noted.
+pub(super) async fn note_retried(services: &Services, caller: &Caller, subject: String) -> Result<(), Problem> {
+    let fact = Fact { subject: Some(subject), ..Fact::new(Act::DeliveryRetried, &caller.owner.user, "") };
     services.audit.note(&chain_of(&caller.owner.tenant), fact).await.map_err(failed)
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Services;
+use super::audit::{note_read, note_retried};
 use super::auth::Authenticated;
 use super::code::Code;
 use super::pages::{Cursored, limit};
@@ -123,6 +124,7 @@ pub(super) async fn list(
         limit: limit(which.limit.as_deref(), LIMITS)?,
         after: Cursor::parsed(which.cursor.as_deref())?,
     };
+    note_read(&services, &caller, "", "/v1/agent/deliveries".to_owned()).await?;
     let page = services.deliveries.deliveries(&caller.owner, &filter).await.map_err(failed)?;
     let last = page.items.last().filter(|_| page.has_more);
     let next_cursor = last.map(|last| Cursor { at_ms: last.created_at_ms, id: last.id.to_string() }.written());
@@ -154,6 +156,7 @@ pub(super) async fn retry(
     let none = || Problem::not_found("there is no such delivery");
     let Path(id) = id.map_err(|_| none())?;
     let id = DeliveryId::parse(&id).map_err(|_| none())?;
+    note_retried(&services, &caller, id.to_string()).await?;
     match services.deliveries.retry_delivery(&caller.owner, id).await.map_err(failed)? {
         None => Err(none()),
         Some(false) => Err(Problem::conflict(Code::NotDead, "this delivery is not given up")),

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Services;
+use super::audit::{note_read, note_retried};
 use super::auth::Authenticated;
 use super::body::Taken;
 use super::code::Code;
@@ -219,6 +220,9 @@ pub(super) async fn list(
         limit: limit(which.limit.as_deref(), LIMITS)?,
         after: i64::parsed(which.cursor.as_deref())?,
     };
+    if filter.of_tenant {
+        note_read(&services, &caller, "", "/v1/agent/signals?of=tenant".to_owned()).await?;
+    }
     let page = services.signals.signals(&caller, &filter).await.map_err(failed)?;
     let next_cursor = page.items.last().filter(|_| page.has_more).map(|last| last.seq.written());
     Ok(Json(ListBody { items: page.items.into_iter().map(SignalBody::from_signal).collect(), next_cursor }))
@@ -248,7 +252,12 @@ pub(super) async fn get(
     let id = SignalId::parse(&id).map_err(|_| none())?;
     let reads = services.directive_roles.access(&caller).reads;
     let found = services.signals.signal(&caller, id, reads).await.map_err(failed)?;
-    Ok(Json(SignalBody::from_signal(found.ok_or_else(none)?)))
+    let signal = found.ok_or_else(none)?;
+    let actor = signal.fact.actor.as_deref().unwrap_or_default();
+    if actor != caller.owner.user {
+        note_read(&services, &caller, actor, format!("/v1/agent/signals/{id}")).await?;
+    }
+    Ok(Json(SignalBody::from_signal(signal)))
 }
 
 /// 201 with a new signal, 200 with the one of the same key.
@@ -359,6 +368,7 @@ pub(super) async fn replay(
         return Err(Problem::unprocessable(format!("subscriber: there is no {name:?}")));
     }
     let which = which(request)?;
+    note_retried(&services, &caller, "/v1/agent/signals/replay".to_owned()).await?;
     let replayed = services.signals.replay(&caller.owner, &which, subscriber.as_deref()).await.map_err(failed)?;
     services.bell.ring();
     let Replayed { matched, queued } = replayed;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Services;
+use super::audit::note_read;
 use super::auth::Authenticated;
 use super::directives::{ActorBody, SubjectBody};
 use super::pages::{limit, own_or_tenant};
@@ -94,6 +95,9 @@ pub(super) async fn get(
     }
     let of_tenant = own_or_tenant(which.of.as_deref(), services.directive_roles.access(&caller))?;
     let limit = limit(which.limit.as_deref(), LIMITS)?;
+    if of_tenant {
+        note_read(&services, &caller, "", "/v1/agent/timeline?of=tenant".to_owned()).await?;
+    }
     let directives = DirectiveFilter {
         subject_kind: subject_kind.clone(),
         subject_id: subject_id.clone(),

@@ -28,6 +28,7 @@ use crate::agent::ports::clock::ms;
 use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery, EndedDelivery};
 use crate::bounded::address::is_loopback;
 use crate::bounded::client::{self, Reach};
+use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339;
 use crate::chat::signal::{Signal, Subject};
@@ -246,7 +247,7 @@ impl Subscriber {
     /// # Errors
     /// In our words, where none came.
     async fn send(&self, due: &DueDelivery, timestamp: i64) -> Result<StatusCode, &'static str> {
-        let (id, body) = (due.signal.id.to_string(), body(&due.signal, due.tenant.as_deref()).to_string());
+        let (id, body) = (due.signal.id.to_string(), body(&due.signal, &due.owner).to_string());
         let request = self
             .http
             .post(self.url.clone())
@@ -265,14 +266,14 @@ impl Subscriber {
 }
 
 /// What a delivery says.
-fn body(signal: &Signal, tenant: Option<&str>) -> Value {
+fn body(signal: &Signal, owner: &Owner) -> Value {
     let fact = &signal.fact;
     let subject = fact.subject.as_ref().map(|Subject { kind, id }| json!({"type": kind, "id": id}));
-    json!({
+    let mut body = json!({
         "type": fact.name,
         "timestamp": rfc3339(fact.occurred_at_ms.unwrap_or(signal.inserted_at_ms)),
         "data": {
-            "tenant": tenant,
+            "tenant": owner.tenant_name(),
             "id": signal.id.to_string(),
             "seq": signal.seq,
             "payload": fact.payload,
@@ -283,5 +284,9 @@ fn body(signal: &Signal, tenant: Option<&str>) -> Value {
             "subject": subject,
             "source": fact.source.name(),
         },
-    })
+    });
+    if let Some(issuer) = owner.issuer_name() {
+        body["data"]["issuer"] = issuer.into();
+    }
+    body
 }

@@ -167,8 +167,8 @@ pub struct DueDelivery {
     pub token: i64,
     /// Attempts before this one.
     pub attempts: u32,
-    /// The tenant, as tokens name it.
-    pub tenant: Option<String>,
+    /// Whose signal it is; no user.
+    pub owner: Owner,
     /// The signal.
     pub signal: Signal,
 }

@@ -18,6 +18,7 @@ use self::refusals::{failed, no_such_directive};
 use self::views::DirectiveBody;
 pub(super) use self::views::{ActorBody, SubjectBody};
 use super::Services;
+use super::audit::{note_read, note_read_of};
 use super::auth::Authenticated;
 use super::body::Taken;
 use super::code::Code;
@@ -199,6 +200,9 @@ pub(super) async fn list(
     let Which { status, name, subject_type, subject_id, correlation_id, of, limit: count, cursor } = which;
     let access = services.directive_roles.access(&caller);
     let of_tenant = own_or_tenant(of.as_deref(), access)?;
+    if of_tenant {
+        note_read(&services, &caller, "", "/v1/agent/directives?of=tenant".to_owned()).await?;
+    }
     let status = match status.as_deref() {
         None | Some("") => None,
         Some(name) => {
@@ -245,7 +249,9 @@ pub(super) async fn get(
 ) -> Result<Json<DirectiveBody>, Problem> {
     let reads = services.directive_roles.access(&caller).reads;
     let found = services.directive_records.directive(&caller, directive_id(id)?, reads).await.map_err(failed)?;
-    Ok(Json(DirectiveBody::from_directive(found.ok_or_else(no_such_directive)?)))
+    let directive = found.ok_or_else(no_such_directive)?;
+    note_read_of(&services, &caller, &directive.owner, format!("/v1/agent/directives/{}", directive.id)).await?;
+    Ok(Json(DirectiveBody::from_directive(directive)))
 }
 
 /// 200 with a directive that was decided.

@@ -114,12 +114,11 @@ impl SqlStore {
         .await?;
         transaction.commit().await?;
         let due = |row: DueRow| -> Result<DueDelivery, RecordError> {
-            let owner = Scope::of_row(row.tenant, String::new()).owner();
             Ok(DueDelivery {
                 id: DeliveryId::parse(&row.delivery)?,
                 token: row.token,
                 attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
-                tenant: owner.tenant_name().map(str::to_owned),
+                owner: Scope::of_row(row.tenant, String::new()).owner(),
                 signal: row.signal.into_signal()?,
             })
         };

@@ -136,6 +136,7 @@ impl Command {
                 ("x-switchboard-actor-roles", roles.collect::<Vec<_>>().join(",")),
                 ("x-switchboard-directive", directive.id.to_string()),
             ];
+            of_service.extend(directive.owner.issuer_name().map(|issuer| ("x-switchboard-issuer", plain(issuer))));
             of_service
                 .extend(decided.map(|decided| ("x-switchboard-approver", format!("user:{}", plain(&decided.by)))));
         }

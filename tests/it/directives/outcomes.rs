@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{forum, names, post, until};
+use crate::audit::{READABLE, record, told};
 use crate::support::model::{calls, says};
 use crate::support::upstream::{Answer, End, Request};
 
@@ -131,7 +132,7 @@ async fn a_backend_that_says_when_is_heard() {
 
 #[tokio::test]
 async fn an_operator_has_a_failed_one_run_again() {
-    let (s, backend) = forum(&[], [], answering([wrong as fn() -> Answer, good])).await;
+    let (s, backend) = forum(&[READABLE], [], answering([wrong as fn() -> Answer, good])).await;
     let ann = s.app.token_of("ann", Some("acme"), &["member"]);
     let operator = s.app.token_of("olga", Some("acme"), &["operator"]);
     let (_, made) = post(&s.app, &ann, "/directives", json!({"name": "forum.thread.create", "payload": args()})).await;
@@ -148,6 +149,36 @@ async fn an_operator_has_a_failed_one_run_again() {
     let (status, refused) = post(&s.app, &operator, &path, json!({})).await;
     assert_eq!((status, &refused["code"]), (409, &json!("not_rerunnable")));
     assert_eq!(backend.requests().len(), 2);
+
+    // Who looked at it besides, and who had it done.
+    let auditor = s.app.token_of("otto", Some("acme"), &["auditor"]);
+    let one = format!("/v1/agent/directives/{}", id.as_str().unwrap());
+    for (token, path) in [
+        (&auditor, one.as_str()),
+        (&auditor, "/v1/agent/directives?of=tenant"),
+        (&auditor, "/v1/agent/signals?of=tenant"),
+        (&auditor, "/v1/agent/timeline?of=tenant&correlation_id=x"),
+        (&operator, "/v1/agent/deliveries"),
+        (&ann, one.as_str()),
+    ] {
+        let response = s.app.http.get(s.app.url(path)).bearer_auth(token).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+    }
+    let (status, _) = post(&s.app, &operator, "/signals/replay", json!({"recent": 10})).await;
+    assert_eq!(status, 202);
+    let lines = record(&s.app, Some("acme")).await;
+    let lines = told(&lines, &["act", "actor", "user", "subject"]);
+    let expected = [
+        json!(["directive.rerun", "olga", "ann", id]),
+        json!(["read", "otto", "ann", one]),
+        json!(["read", "otto", "", "/v1/agent/directives?of=tenant"]),
+        json!(["read", "otto", "", "/v1/agent/signals?of=tenant"]),
+        json!(["read", "otto", "", "/v1/agent/timeline?of=tenant"]),
+        json!(["read", "olga", "", "/v1/agent/deliveries"]),
+        json!(["delivery.retried", "olga", "", "/v1/agent/signals/replay"]),
+    ];
+    let of_others: Vec<&Value> = lines.iter().filter(|line| line[1] != json!("ann")).collect();
+    assert_eq!(of_others, expected.iter().collect::<Vec<_>>());
 }
 
 #[tokio::test]

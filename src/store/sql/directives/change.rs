@@ -110,7 +110,7 @@ impl SqlStore {
         let (mut transaction, mut signals, mut directive, scope) = self.held(caller, id, access).await?;
         let now = signals.now_ms;
         let by = caller.owner.user.clone();
-        let told = match change {
+        let (act, told) = match change {
             Change::Cancel => {
                 if !access.operates && directive.owner != caller.owner {
                     // Whoever may decide it may not cancel it.
@@ -122,7 +122,8 @@ impl SqlStore {
                     _ => {}
                 }
                 cancel(&mut directive, CancelReason::Canceled, now);
-                Told { what: "canceled", by: &by, more: reason(CancelReason::Canceled) }
+                let told = Told { what: "canceled", by: &by, more: reason(CancelReason::Canceled) };
+                (Act::DirectiveCanceled, told)
             }
             Change::Rerun => {
                 if !access.operates {
@@ -138,13 +139,14 @@ impl SqlStore {
                 (directive.due_at_ms, directive.completed_at_ms) = (now, None);
                 // What went wrong is in its history; this attempt has gone wrong in nothing yet.
                 directive.error = None;
-                Told::new("rerun", &by)
+                (Act::DirectiveRerun, Told::new("rerun", &by))
             }
         };
         directive.updated_at_ms = now;
         let mut batch = Batch::default();
         write(&mut batch, &[(&scope, &directive, Some(false))])?;
         tell(&mut batch, (&self.subscriptions, &mut signals), &scope, &directive, told)?;
+        audit::tell(&mut batch, &scope, fact(act, &by, &scope, &directive));
         signals.keep(&mut batch)?;
         batch.commit(transaction).await?;
         Ok(directive)
