@@ -110,21 +110,29 @@ pub fn is_metadata_host(url: &Url) -> bool {
 }
 
 /// Whether an address is of the machine's own link only, where clouds tell their machines' secrets, or one of those that clouds
-/// have elsewhere for it: Alibaba's, Azure's, and Amazon's of IPv6; in the dress of IPv6 too.
+/// have elsewhere for it: Alibaba's, Azure's and Oracle's, and those of IPv6; in the dress of IPv6 too.
 pub fn is_metadata(address: IpAddr) -> bool {
     let v4 = match address.to_canonical() {
         IpAddr::V4(address) => address,
         IpAddr::V6(address) => match address.segments() {
-            [0xfd00, 0xec2, ..] => return true,
+            // Amazon's, Google's, Oracle's, Scaleway's, Linode's.
+            [0xfd00, 0xec2, ..]
+            | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
+            | [0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe]
+            | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42]
+            | [0xfd00, 0xa9fe, 0xa9fe, ..] => return true,
             _ if address.is_unicast_link_local() => return true,
-            // NAT64 and compatible ones, then 6to4.
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-                Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
-            }
+            // NAT64, its local form (RFC 8215), compatible and translated ones, then 6to4.
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+            | [0x64, 0xff9b, 1, _, _, _, high, low]
+            | [0, 0, 0, 0, 0, 0, high, low]
+            | [0, 0, 0, 0, 0xffff, 0, high, low]
+            | [0x2002, high, low, ..] => Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)),
             _ => return false,
         },
     };
-    v4.is_link_local() || v4 == Ipv4Addr::new(100, 100, 100, 200) || v4 == Ipv4Addr::new(168, 63, 129, 16)
+    let elsewhere = [[100, 100, 100, 200], [168, 63, 129, 16], [192, 0, 0, 192]];
+    v4.is_link_local() || elsewhere.contains(&v4.octets())
 }
 
 /// How `url` may be followed. A host that is an address is vetted here, since clients resolve nothing then; one that is a
@@ -287,6 +295,13 @@ mod tests {
             ("64:ff9b::169.254.169.254", true),
             ("2002:a9fe:a9fe::1", true),
             ("fd00:ec2::254", true),
+            ("fd20:ce::254", true),
+            ("fd00:c1::a9fe:a9fe", true),
+            ("fd00:42::42", true),
+            ("fd00:a9fe:a9fe::1", true),
+            ("192.0.0.192", true),
+            ("64:ff9b:1::a9fe:a9fe", true),
+            ("::ffff:0:169.254.169.254", true),
             ("fd00:ec2::23", true),
             ("fe80::1", true),
             ("169.253.255.255", false),

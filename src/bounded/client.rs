@@ -69,7 +69,8 @@ pub fn builder_over(lookup: Lookup, reach: Reach) -> ClientBuilder {
 /// `protocols` are those of TLS (ALPN). A server that is reached without TLS is spoken to in HTTP/1.1.
 fn over(lookup: Lookup, reach: Reach, protocols: &[&str]) -> ClientBuilder {
     // A redirect could carry keys and tokens to another host.
-    let builder = Client::builder().redirect(redirect::Policy::none()).dns_resolver(Arc::new(Resolver { lookup, reach }));
+    let builder =
+        Client::builder().redirect(redirect::Policy::none()).dns_resolver(Arc::new(Resolver { lookup, reach }));
     match &*TLS {
         Ok(tls) => {
             let mut tls = tls.clone();

@@ -77,7 +77,16 @@ struct Answer {
     access_token: Secret,
     token_type: Option<String>,
     issued_token_type: Option<String>,
-    expires_in: Option<f64>,
+    #[serde(default)]
+    expires_in: Option<Seconds>,
+}
+
+/// A number, which some issuers write as a text (Entra's older addresses).
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Seconds {
+    Number(f64),
+    Text(String),
 }
 
 /// Its answer that is an error.
@@ -217,6 +226,13 @@ impl Asker {
         let text = json::utf8(body).map_err(|_| Failure::Answer("is not UTF-8"))?;
         let Answer { access_token: Secret(token), token_type, issued_token_type, expires_in } =
             json::parse(text).map_err(|_| Failure::Answer("is no token"))?;
+        let expires_in = match expires_in {
+            Some(Seconds::Number(seconds)) => Some(seconds),
+            Some(Seconds::Text(text)) => {
+                Some(text.parse().ok().filter(|s: &f64| s.is_finite()).ok_or(Failure::Answer("is no token"))?)
+            }
+            None => None,
+        };
         if token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
             return Err(Failure::Answer("has another token_type than Bearer"));
         }

@@ -120,7 +120,7 @@ async fn issuer() -> Upstream {
     let given = AtomicUsize::new(0);
     Upstream::choosing(move |_| {
         let token = format!("token-of-the-service-{}", given.fetch_add(1, Ordering::Relaxed));
-        let given = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600});
+        let given = json!({"access_token": token, "token_type": "Bearer", "expires_in": "3600"});
         Some(Answer::ok("application/json", given.to_string()))
     })
     .await
