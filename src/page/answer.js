@@ -281,6 +281,7 @@ class Answer extends HTMLElement {
 
   addApproval(approval) {
     this.#closeText();
+    this.#calls.get(approval.tool_use_id)?.hold();
     this.#isNowHere("sb-approval", (before) => before.approval?.approval_id === approval.approval_id);
     const element = document.createElement("sb-approval");
     element.client = this.client;

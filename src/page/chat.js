@@ -17,6 +17,8 @@ const CONNECTION = "connection";
 
 /** A message that the server has not taken outlives a reload, with its key. */
 const UNSENT = "switchboard.unsent";
+/** What a line above the composer is about: a conversation that could not be read. */
+const UNREAD = "unread";
 
 /** Drives a thread and a composer with a client. */
 export class Chat {
@@ -28,6 +30,8 @@ export class Chat {
   #lost = null;
   #opening = 0;
   #isReading = false;
+  /** What is open could not be read, so that nothing can be said in it. */
+  #isUnread = false;
   /** The conversation that is open; "" for a new one. */
   conversation = "";
   /** As lists have it; `null` where the server has not told. @type {import("./library.js").Head|null} */
@@ -111,9 +115,10 @@ export class Chat {
         this.gone(id);
         return;
       }
+      this.#isUnread = true;
       this.#thread.notice(h("h2", {}, t("It could not be read")), h("p", {}, inWords(error.code, error.message)));
-      this.#changed({ title: "" });
-      this.#banner.show(t("The server cannot be reached."), { label: t("Try again"), action: () => { this.#banner.hide(); this.open(id); }, now: true });
+      this.#changed({ title: t("It could not be read") });
+      this.#banner.show(t("The server cannot be reached."), { label: t("Try again"), action: () => { this.#banner.hide(); this.open(id); }, now: true, about: UNREAD });
     }
   }
 
@@ -122,6 +127,7 @@ export class Chat {
     if (id !== this.conversation || !this.#isIdle) return;
     this.#leave();
     this.#thread.notice(h("h2", {}, t("There is no such conversation")), h("p", {}, t("It may have been deleted, or it is somebody else's.")));
+    announce(t("There is no such conversation"));
     this.#changed({ title: "" });
   }
 
@@ -138,6 +144,8 @@ export class Chat {
 
   /** Puts what was read into the thread, and goes on with the answer that is being written. */
   #show(past, { message } = {}) {
+    this.#isUnread = false;
+    this.#banner.hide(undefined, UNREAD);
     this.#past.show(past, { message });
     const { live, view } = past;
     this.head = view;
@@ -164,9 +172,10 @@ export class Chat {
     });
     // Who looks at another branch stays there.
     if (isTaken() || !this.#past.isNewest || !this.#past.isNews(past)) return;
+    const wasUnread = this.#isUnread;
     this.#show(past);
     this.#changed({ title: past.view.title });
-    announce(t("The conversation has gone on elsewhere."));
+    if (!wasUnread) announce(t("The conversation has gone on elsewhere."));
   }
 
   /** Whether something new may begin. */
@@ -188,13 +197,15 @@ export class Chat {
    *  files?: import("./client.js").KeptFile[]}} [more] @returns {boolean} Whether it was sent. */
   send(text, { parent, files = [] } = {}) {
     if (this.#isReading) announce(t("The conversation is still being read."));
-    if (!this.#isIdle || !this.#composer.profile) return false;
+    if (this.#isUnread) announce(t("It could not be read"));
+    if (!this.#isIdle || this.#isUnread || !this.#composer.profile) return false;
     // What the server refused was never said.
-    if (this.#unsent?.isRefused && this.#unsent.question) this.#thread.cut(this.#unsent.question, { keep: false });
+    const refused = this.#unsent?.isRefused && this.#unsent.question ? this.#unsent : null;
+    if (refused) this.#thread.cut(refused.question, { keep: false });
     const question = this.#thread.question(text, "", files);
     if (this.conversation === "") this.#changed({ title: titleFor(question) });
-    // Behind what is shown, also where that is not the newest.
-    const behind = parent ?? (this.#past.isNewest ? undefined : this.#past.lastMessage);
+    // Behind what is shown, also where that is not the newest: a message that was changed, and refused, had taken away what stood there.
+    const behind = parent ?? refused?.asked.parentMessageId ?? (this.#past.isNewest ? undefined : this.#past.lastMessage);
     this.#ask({ message: text, files, parentMessageId: behind }, question);
     return true;
   }
@@ -320,7 +331,7 @@ export class Chat {
         if (event.event === "tool_call_start" && answer.seen) announce(t("Using {0}.", toolName(event.data.name)));
         if (event.event === "notice" && answer.seen) announce(event.data.message);
         if (event.event === "error") announce(event.data.code === "cancelled" ? t("Stopped.") : t("The answer failed: {0}", inWords(event.data.code, event.data.message)));
-        if (event.event === "message_complete") announce(t("The answer is complete."));
+        if (event.event === "message_complete") announce(isHeld ? t("Waiting for a decision") : t("The answer is complete."));
       }
       if (isGone()) return;
       this.#over(run, answer);
@@ -368,11 +379,17 @@ export class Chat {
     const opening = this.#opening;
     const isGone = () => opening !== this.#opening;
     try {
-      const past = isIncomplete ? await this.#past.read(run.conversationId) : null;
-      const [account, view] = past ? [null, past.view] : await Promise.all([
+      let past = isIncomplete ? await this.#past.read(run.conversationId) : null;
+      let [account, view] = past ? [null, past.view] : await Promise.all([
         this.#client.run(run.runId), this.#client.conversation(run.conversationId),
       ]);
       if (isGone()) return;
+      if (!past && this.#thread.lacks(view.messages)) {
+        // It was said elsewhere while this page looked at what it knew.
+        past = await this.#past.read(run.conversationId);
+        ({ view } = past);
+        if (isGone()) return;
+      }
       this.#past.note(view);
       this.head = view;
       if (past && !this.#run) this.#show(past);
@@ -520,6 +537,8 @@ export class Chat {
     run?.close();
     this.#opening += 1;
     this.#isReading = false;
+    this.#isUnread = false;
+    this.#banner.hide(undefined, UNREAD);
     this.conversation = "";
     this.head = null;
     forgetFound();

@@ -25,6 +25,7 @@ const WORDS = {
   run_timeout: t('The answer took too long.'),
   quota_exceeded: t('What you may use for now is used up.'),
   conversation_busy: t('Another answer is being written in this conversation.'),
+  preview_stale: t('What this would change has been changed by somebody else since.'),
   connection_lost: t('The connection to the server was lost.'),
   interrupted: t('The server stopped while it was writing this.'),
   internal: t('Something went wrong on the server.'),

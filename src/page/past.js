@@ -175,8 +175,8 @@ export class Past {
 
   #showWaiting(waiting) {
     if (waiting.length === 0) return;
-    const answer = this.#thread.lastAnswer ?? this.newAnswer("", "");
     for (const item of waiting) {
+      const answer = this.#thread.answerOf(item.run_id) ?? this.#thread.lastAnswer ?? this.newAnswer("", "");
       if (item.kind === "preview") answer.addPreview(asPreview(item), false);
       else answer.addApproval({ ...item, expires_at_ms: Date.parse(item.expires_at) });
     }

@@ -115,6 +115,7 @@ export const texts = {
   "Connecting": "Verbindet",
   "Using {0}.": "Verwendet {0}.",
   "The answer failed: {0}": "Die Antwort ist gescheitert: {0}",
+  "What this would change has been changed by somebody else since.": "Was das ändern würde, hat inzwischen jemand anders geändert.",
   "The answer is complete.": "Die Antwort ist vollständig.",
   "Something went wrong in this page.": "In dieser Seite ging etwas schief.",
   "The message was not answered: {0}": "Die Nachricht wurde nicht beantwortet: {0}",

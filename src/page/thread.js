@@ -9,6 +9,10 @@ import { t } from "./texts.js";
 
 /** So near the end counts as at the end, in pixels. */
 const NEAR = 48;
+/** So much of an answer that is being written may come while something above it becomes smaller. */
+const FAR = 300;
+/** So long after a key, a wheel or a finger what moves up was moved by it. */
+const MOVED_MS = 500;
 
 /** Dispatches `say` for a starter; what its messages dispatch passes through it. */
 class Thread extends HTMLElement {
@@ -18,6 +22,8 @@ class Thread extends HTMLElement {
     icon("down"), t("Jump to newest"));
   #follows = true;
   #lastTop = 0;
+  /** When the reader has moved it. */
+  #movedAt = -Infinity;
   #checkpoints = new Map();
   /** @type {import("./client.js").Switchboard} Reads the files of its messages. */
   client = null;
@@ -27,6 +33,13 @@ class Thread extends HTMLElement {
     this.#scroller.append(this.#list);
     this.append(this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    const moves = () => { this.#movedAt = performance.now(); };
+    this.#scroller.addEventListener("wheel", ({ deltaY }) => { if (deltaY < 0) moves(); }, { passive: true });
+    this.#scroller.addEventListener("touchmove", moves, { passive: true });
+    this.#scroller.addEventListener("keydown", ({ key }) => { if (["ArrowUp", "PageUp", "Home"].includes(key)) moves(); });
+    // The bar is held until it is let go.
+    this.#scroller.addEventListener("pointerdown", ({ target }) => { if (target === this.#scroller) this.#movedAt = Infinity; });
+    addEventListener("pointerup", () => { if (this.#movedAt === Infinity) moves(); });
     // Who unfolds something wants to see that, and not what moves to the end.
     // What is open from the start was not unfolded by anybody.
     this.#list.addEventListener("click", ({ target }) => {
@@ -40,6 +53,14 @@ class Thread extends HTMLElement {
   clear() {
     this.#list.replaceChildren();
     this.#follow(true);
+    this.#scroller.scrollTop = 0;
+  }
+
+  /** Whether a message was said behind those that are shown. @param {{id: string, role: string}[]} messages */
+  lacks(messages) {
+    const shown = new Set(this.questions.flatMap(({ messageIds }) => messageIds));
+    const at = messages.findIndex(({ id }) => shown.has(id));
+    return at >= 0 && messages.slice(at).some(({ id, role }) => role === "user" && !shown.has(id));
   }
 
   /** What a new conversation begins with. @param {any} profile @param {string} title */
@@ -149,10 +170,13 @@ class Thread extends HTMLElement {
   /** The message or the answer that has this message; `null` where it is not shown. @param {string} id */
   elementOf(id) {
     // A message's id begins with that of its run.
-    const run = id.split(".")[0];
+    return this.questions.find((question) => question.messageIds.includes(id)) ?? this.answerOf(id.split(".")[0]);
+  }
+
+  /** The answer that this run is a part of. @param {string} [run] */
+  answerOf(run) {
     const answers = [...this.#list.querySelectorAll("sb-answer")];
-    return this.questions.find((question) => question.messageIds.includes(id))
-      ?? answers.findLast((answer) => answer.runId === run || answer.runIds.includes(run)) ?? null;
+    return answers.findLast((answer) => run && (answer.runId === run || answer.runIds.includes(run))) ?? null;
   }
 
   /** Goes to something in the thread. @param {HTMLElement} element @param {Range} [range] The words in it. */
@@ -206,15 +230,21 @@ class Thread extends HTMLElement {
   }
 
   /** What is no conversation begins at its top, and has no newest words. */
-  get #isPlace() { return this.#list.querySelector(":scope > .place") !== null; }
+  get #isPlace() { return this.#list.querySelector(":scope > .place, :scope > .welcome") !== null; }
 
   #scrolled() {
     if (this.#isPlace) return;
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-    const isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR;
-    if (isAtEnd) this.#follow(true);
-    else if (scrollTop < this.#lastTop - 1) this.#follow(false);
-    this.#lastTop = scrollTop;
+    const away = scrollHeight - scrollTop - clientHeight;
+    if (scrollTop < this.#lastTop - 1) {
+      // What becomes smaller moves it too, for as much as comes behind that.
+      const isReaders = performance.now() - this.#movedAt < MOVED_MS;
+      if (isReaders || away > (this.isLive ? FAR : NEAR)) this.#follow(false);
+      else if (this.#follows) this.#scroller.scrollTop = scrollHeight;
+    } else if (away < 2 || (away < NEAR && scrollTop > this.#lastTop)) {
+      this.#follow(true);
+    }
+    this.#lastTop = this.#scroller.scrollTop;
   }
 
   #grew() {

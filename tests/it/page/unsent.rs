@@ -99,3 +99,30 @@ async fn what_is_said_or_changed_while_an_answer_is_written_is_kept() {
     });
     assert_eq!(seen, expected);
 }
+
+#[tokio::test]
+async fn what_was_said_in_another_window_is_there_when_the_next_answer_is_over() {
+    let s = Scripted::playing([says("One"), says("Two"), says("Three")]).await;
+    let Some(seen) = visit("elsewhere", &s.app).await else { return };
+    let thread = ["? First", "! One", "? Second", "! Two", "? Third", "! Three"];
+    assert_eq!(seen, json!({"thread": thread, "wrong": []}));
+}
+
+#[tokio::test]
+async fn what_takes_the_place_of_a_changed_message_is_said_there() {
+    let s = Scripted::playing([says("One"), says("Two"), says("Three")]).await;
+    let Some(seen) = visit("changed", &s.app).await else { return };
+    let thread = json!(["? First", "! One", "? Third", "! Three"]);
+    assert_eq!(seen, json!({"seen": [thread, thread], "wrong": []}));
+    let last = json!(s.last_asked());
+    assert!(!last.to_string().contains("Second"), "the model reads what is shown: {last}");
+}
+
+#[tokio::test]
+async fn nothing_is_said_in_a_conversation_that_could_not_be_read() {
+    let s = Scripted::playing([says("One"), says("Two")]).await;
+    s.app.say("c", "First").await;
+    let Some(seen) = visit("unread", &s.app).await else { return };
+    let thread = ["? First", "! One", "? Second", "! Two"];
+    assert_eq!(seen, json!({"kept": "Second", "isQuiet": true, "thread": thread, "wrong": []}));
+}

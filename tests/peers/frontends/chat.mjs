@@ -554,7 +554,8 @@ const cases = {
     });
     const followed = await end() && await page.locator(".jump").isHidden();
     await page.mouse.move(400, 150);
-    await page.mouse.wheel(0, -250);
+    // However little.
+    await page.mouse.wheel(0, -20);
     await page.waitForSelector(".jump:not([hidden])");
     const top = await page.evaluate(() => document.querySelector(".scroller").scrollTop);
     goOn();

@@ -213,6 +213,63 @@ const cases = {
     await answered(1);
     return { kept, queued, before, after: await thread() };
   }),
+
+  /** Another window says something in the conversation that is open: it stands where it was said when the next answer is over. */
+  elsewhere: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await say("First");
+    await answered(1);
+    await page.evaluate(async () => {
+      const { token } = await (await fetch("/page/session")).json();
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const id = location.hash.split("/").at(-1);
+      const { context_type } = await (await fetch(`/v1/agent/conversations/${id}`, { headers })).json();
+      const body = JSON.stringify({ message: "Second", context_type, conversation_id: id });
+      await (await fetch("/v1/agent/chat", { method: "POST", headers, body })).text();
+    });
+    await say("Third");
+    await sees("Two");
+    await answered(3);
+    return { thread: await thread() };
+  }),
+
+  /** A changed message is refused, and another one takes its place: what is shown is what the model gets. */
+  changed: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    for (const [nth, words] of [[1, "First"], [2, "Second"]]) {
+      await say(words);
+      await answered(nth);
+    }
+    await page.route("**/v1/agent/chat", refuse, { times: 1 });
+    await page.evaluate(() => document.querySelectorAll("sb-question")[1].edit());
+    await page.fill(".question-edit", "Other");
+    await page.keyboard.press("Enter");
+    await sees(BUSY);
+    await say("Third");
+    await sees("Three");
+    await answered(2);
+    const seen = [await thread()];
+    await page.reload();
+    await answered(2);
+    return { seen: [...seen, await thread()] };
+  }),
+
+  /** A conversation cannot be read: nothing is said in it unseen, and what was written is kept. */
+  unread: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await page.route("**/v1/agent/conversations/c*", (route) => route.abort(), { times: 1 });
+    await page.evaluate(() => { location.hash = "#/c/c"; });
+    await sees("It could not be read");
+    await say("Second");
+    const kept = await page.inputValue("#message");
+    await page.click("button:visible:has-text('Try again')");
+    await answered(1);
+    const isQuiet = await page.locator("text=The server cannot be reached").isHidden();
+    await page.focus("#message");
+    await page.keyboard.press("Enter");
+    await answered(2);
+    return { kept, isQuiet, thread: await thread() };
+  }),
 };
 
 await tell(cases[process.argv[2]]);
