@@ -19,7 +19,7 @@ use super::problem::Problem;
 use crate::agent::ports::audit::AuditStore;
 use crate::agent::ports::store_error::StoreError;
 use crate::chat::audit::{Act, AuditLine, Fact, chain_of};
-use crate::chat::caller::{Caller, Owner};
+use crate::chat::caller::Caller;
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339 as time;
 
@@ -171,19 +171,20 @@ pub(super) async fn note_read(services: &Services, caller: &Caller, user: &str, 
     services.audit.note(&chain_of(&caller.owner.tenant), fact).await.map_err(failed)
 }
 
-/// The same of one thing, which may be the caller's own.
+/// The same of one thing of the tenant's, which may be the caller's own: that is not noted. Whose it is is known only when it has
+/// been found, so that the line is written before the answer.
 ///
 /// # Errors
 /// When it could not be noted.
 pub(super) async fn note_read_of(
     services: &Services,
     caller: &Caller,
-    owner: &Owner,
+    user: &str,
     path: String,
 ) -> Result<(), Problem> {
-    match caller.owner == *owner {
+    match caller.owner.user == user {
         true => Ok(()),
-        false => note_read(services, caller, &owner.user, path).await,
+        false => note_read(services, caller, user, path).await,
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Services;
-use super::audit::{note_read, note_retried};
+use super::audit::{note_read, note_read_of, note_retried};
 use super::auth::Authenticated;
 use super::body::Taken;
 use super::code::Code;
@@ -254,9 +254,7 @@ pub(super) async fn get(
     let found = services.signals.signal(&caller, id, reads).await.map_err(failed)?;
     let signal = found.ok_or_else(none)?;
     let actor = signal.fact.actor.as_deref().unwrap_or_default();
-    if actor != caller.owner.user {
-        note_read(&services, &caller, actor, format!("/v1/agent/signals/{id}")).await?;
-    }
+    note_read_of(&services, &caller, actor, format!("/v1/agent/signals/{id}")).await?;
     Ok(Json(SignalBody::from_signal(signal)))
 }
 

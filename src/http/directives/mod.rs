@@ -250,7 +250,8 @@ pub(super) async fn get(
     let reads = services.directive_roles.access(&caller).reads;
     let found = services.directive_records.directive(&caller, directive_id(id)?, reads).await.map_err(failed)?;
     let directive = found.ok_or_else(no_such_directive)?;
-    note_read_of(&services, &caller, &directive.owner, format!("/v1/agent/directives/{}", directive.id)).await?;
+    let path = format!("/v1/agent/directives/{}", directive.id);
+    note_read_of(&services, &caller, &directive.owner.user, path).await?;
     Ok(Json(DirectiveBody::from_directive(directive)))
 }
 
