@@ -1,11 +1,23 @@
 //! Keys that an issuer publishes: which verify what, which are left out, and what a token cannot make of them.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey};
 use serde_json::{Value, json};
 
 use super::issuer::{TestIssuer, TestKey, accepted, refused};
 use super::{base64url, key_file, token};
 use crate::support::upstream::Upstream;
+
+#[tokio::test]
+async fn a_modulus_with_zeros_before_it_is_the_same_number() {
+    let key = TestKey::rsa("padded", None);
+    let modulus = URL_SAFE_NO_PAD.decode(key.published["n"].as_str().unwrap()).unwrap();
+    let key = key.published_with(&json!({"n": base64url([&[0, 0], modulus.as_slice()].concat())}));
+    let issuer = TestIssuer::publishing([&key]).await;
+    let app = issuer.app(&[]).await;
+    accepted(&app, &issuer.good(&key), "as some libraries write it").await;
+}
 
 #[tokio::test]
 async fn each_key_verifies_its_own_algorithms_alone() {
