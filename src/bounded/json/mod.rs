@@ -15,6 +15,7 @@ mod yaml;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::str::Utf8Error;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _};
@@ -49,6 +50,13 @@ pub enum JsonError {
     /// The process has no memory left for it now.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
+}
+
+impl From<Utf8Error> for JsonError {
+    fn from(error: Utf8Error) -> Self {
+        let at = error.valid_up_to();
+        Self::Syntax(serde_json::Error::custom(format!("invalid UTF-8 at byte {at}")))
+    }
 }
 
 /// The parts of a text that are read into values; the rest is checked and left out.
@@ -189,8 +197,5 @@ impl<'de> Deserialize<'de> for Tree {
 /// # Errors
 /// When it is not.
 pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let at = error.valid_up_to();
-        JsonError::Syntax(serde_json::Error::custom(format!("invalid UTF-8 at byte {at}")))
-    })
+    Ok(std::str::from_utf8(bytes)?)
 }

@@ -49,18 +49,18 @@ impl Read {
     ///
     /// # Errors
     /// See [`JsonError`].
-    pub fn new(text: &str, parts: &Parts, budget: &mut NodeBudget) -> Result<Self, JsonError> {
-        let value = json::read(text, &parts.values, budget)?;
-        let text = match parts.text {
-            false => None,
-            true => {
-                // Others read what is kept.
-                json::fits(text, 1)?;
-                Some(RawValue::from_string(json::compact(text, budget)?)?.into())
-            }
-        };
+    pub fn new(text: String, parts: &Parts, budget: &mut NodeBudget) -> Result<Self, JsonError> {
+        let text = if parts.text { kept(text, budget)? } else { text };
+        let value = json::read(&text, &parts.values, budget)?;
+        let text = if parts.text { Some(RawValue::from_string(text)?.into()) } else { None };
         Ok(Self { value, text })
     }
+}
+
+/// `text` as it is kept, which others read. It takes the place of `text` before there are values of it.
+fn kept(text: String, budget: &mut NodeBudget) -> Result<String, JsonError> {
+    json::fits(&text, 1)?;
+    json::compact(&text, budget)
 }
 
 /// `response`, unless its status says that it is no good answer.

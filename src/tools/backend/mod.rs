@@ -202,7 +202,7 @@ impl Backend {
     /// # Errors
     /// See [`BackendError`].
     pub async fn text(&self, Answered { response, secrets }: Answered) -> Result<String, BackendError> {
-        self.taken(secrets, response, |text, budget| Ok(json::compact(text, budget)?), |text, _| Ok(text)).await
+        self.taken(secrets, response, |text, budget| Ok(json::compact(&text, budget)?), |text, _| Ok(text)).await
     }
 
     /// As [`Self::read`], of an answer whose head is there.
@@ -215,7 +215,7 @@ impl Backend {
         parts: Parts,
         made: impl FnOnce(Read, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let read = move |text: &str, budget: &mut NodeBudget| Ok(Read::new(text, &parts, budget)?);
+        let read = move |text, budget: &mut NodeBudget| Ok(Read::new(text, &parts, budget)?);
         self.taken(secrets, response, read, made).await
     }
 
@@ -336,17 +336,17 @@ impl Backend {
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let read = move |text: &str, budget: &mut NodeBudget| Ok(json::read(text, &wanted, budget)?);
+        let read = move |text: String, budget: &mut NodeBudget| Ok(json::read(&text, &wanted, budget)?);
         self.taken(secrets, response, read, made).await
     }
 
-    /// What `made` makes of what is `read` of the text of a good answer, which is let go between the two; `null` is that of
-    /// one without a body. A backend that repeats the request's secrets must not get them to the model and into the transcript.
+    /// What `made` makes of what is `read` of the text of a good answer, which lets go of the text; `null` is that of one
+    /// without a body. A backend that repeats the request's secrets must not get them to the model and into the transcript.
     fn taken<'a, R: 'static, T: Send + 'static>(
         &'a self,
         secrets: Secrets,
         response: Response,
-        read: impl FnOnce(&str, &mut NodeBudget) -> Result<R, BackendError> + Send + 'static,
+        read: impl FnOnce(String, &mut NodeBudget) -> Result<R, BackendError> + Send + 'static,
         made: impl FnOnce(R, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, BackendError>> {
         async move {
@@ -357,14 +357,14 @@ impl Backend {
             }
             let size = bytes.len();
             let work = move || {
-                let text = match json::utf8(&bytes)? {
-                    text if text.bytes().all(|byte| byte.is_ascii_whitespace()) => Cow::Borrowed("null"),
-                    text => secrets.removed(text),
-                };
+                let mut text = String::from_utf8(bytes.into()).map_err(|error| JsonError::from(error.utf8_error()))?;
+                if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
+                    "null".clone_into(&mut text);
+                } else if let Cow::Owned(removed) = secrets.removed(&text) {
+                    text = removed;
+                }
                 let mut budget = NodeBudget::for_bytes(size, Some(held));
-                let of_it = read(&text, &mut budget)?;
-                drop(text);
-                drop(bytes);
+                let of_it = read(text, &mut budget)?;
                 made(of_it, &mut budget)
             };
             self.intake.work(size, work).await

@@ -153,7 +153,7 @@ mod tests {
                 let mut values = Values::default();
                 values.insert("args", json!({"q": "x"}));
                 let read = match is_framed {
-                    false => Read::new(&answer.to_string(), &reading.parts(), &mut budget()).unwrap(),
+                    false => Read::new(answer.to_string(), &reading.parts(), &mut budget()).unwrap(),
                     true => Read { value: answer.clone(), text: None },
                 };
                 let output = reading.output(read, Effect::Read, values, &mut budget()).unwrap();
@@ -162,10 +162,10 @@ mod tests {
             }
         }
         let too_many = format!("[{}0]", r#"{"":0},"#.repeat(100_000));
-        let refused = Read::new(&too_many, &reading("@", None, Some("@")).parts(), &mut budget()).unwrap_err();
+        let refused = Read::new(too_many, &reading("@", None, Some("@")).parts(), &mut budget()).unwrap_err();
         assert!(matches!(refused, JsonError::TooMany(_)), "{refused}: nobody could read it again");
         let nothing = reading("@", None, Some("@"));
-        let read = Read::new("null", &nothing.parts(), &mut budget()).unwrap();
+        let read = Read::new("null".to_owned(), &nothing.parts(), &mut budget()).unwrap();
         let done = nothing.output(read, Effect::Write, Values::default(), &mut budget()).unwrap();
         assert_eq!(done, ToolOutput::ok("{\"done\":true}"), "a write that says nothing is done, and keeps nothing");
     }
