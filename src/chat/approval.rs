@@ -137,6 +137,27 @@ impl ApprovalState {
     }
 }
 
+/// Where an approval stands when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: ApprovalState,
+    /// Whether its time is over, by the database's clock.
+    pub is_over: bool,
+}
+
+impl Standing {
+    /// Whether it is not decided, and cannot be decided any more.
+    pub fn has_expired(self) -> bool {
+        self.is_over && matches!(self.state, ApprovalState::Pending | ApprovalState::Granted)
+    }
+
+    /// Its name on every wire.
+    pub fn name(self) -> &'static str {
+        if self.has_expired() { "expired" } else { self.state.name() }
+    }
+}
+
 /// Which of the calls that wait a request may decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecisionRule {

@@ -155,7 +155,7 @@ pub(super) struct PreviewBody {
 
 impl ApprovalBody {
     pub(super) fn from_view(view: ApprovalView) -> Self {
-        let state = if view.has_expired() { "expired" } else { view.state.name() };
+        let state = view.standing.name();
         let ApprovalView { owner, approval, .. } = view;
         let (needs, role, not_requester) = approval.consent.wire_fields();
         let role = role.map(str::to_owned);

@@ -19,6 +19,7 @@ use crate::agent::ports::conversations::{
     ArtifactExport, CallView, ConversationHead, ConversationView, MessageExport, MessageView, Paged, PayloadExport,
     Role, RunExport, TrailItem,
 };
+use crate::chat::approval::Standing;
 use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::day::rfc3339 as time;
 use crate::chat::file::FileRef;
@@ -191,6 +192,9 @@ struct CallBody {
     id: String,
     name: String,
     state: &'static str,
+    /// Of one that needs an approval: `pending`, `granted`, `approved`, `rejected` or `expired`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<&'static str>,
     /// What it has made for the screen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<ArtifactBody>,
@@ -237,7 +241,8 @@ impl CallBody {
             helper: HelperBody::of(helper),
         };
         let artifacts = call.artifacts.into_iter().map(artifact).collect();
-        Self { id: call.id, name: call.name, state: call.fate.name(), artifacts }
+        let approval = call.approval.map(Standing::name);
+        Self { id: call.id, name: call.name, state: call.fate.name(), approval, artifacts }
     }
 }
 

@@ -50,7 +50,7 @@ fn shown(message: MessageView, live: Option<RunId>, waiting: &[Approval]) -> Opt
         Role::Assistant if live == Some(id.run) || text.trim().is_empty() && calls.is_empty() => return None,
         Role::Assistant => {}
     }
-    let calls = calls.into_iter().map(|CallView { id: call, name, fate, artifacts, stands_for: _, of_client: _ }| {
+    let calls = calls.into_iter().map(|CallView { id: call, name, fate, artifacts, .. }| {
         let held = waiting.iter().find(|held| held.run == id.run && held.call.as_ref() == Some(&call));
         let state = held.map_or(ShownState::Ended(fate), |held| ShownState::Waits(Box::new(held.clone())));
         ShownCall { id: call, name, state, made: artifacts.into_iter().map(|made| made.artifact).collect() }
@@ -103,7 +103,8 @@ mod tests {
 
     fn call(id: &str, fate: CallFate, stands_for: Option<(RunId, &str)>) -> CallView {
         let stands_for = stands_for.map(|(run, id)| (run, id.to_owned()));
-        CallView { id: id.to_owned(), name: "t".to_owned(), fate, artifacts: Vec::new(), stands_for, of_client: false }
+        let (id, name, artifacts) = (id.to_owned(), "t".to_owned(), Vec::new());
+        CallView { id, name, fate, approval: None, artifacts, stands_for, of_client: false }
     }
 
     fn answer(run: RunId, text: &str, calls: Vec<CallView>) -> MessageView {

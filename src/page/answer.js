@@ -166,8 +166,8 @@ class Answer extends HTMLElement {
         break;
       case "approval_request":
         if (data.origin) this.#planOf(data.origin)?.hold(data.tool_use_id);
-        else (this.#calls.get(data.tool_use_id) ?? [...this.#calls.values()].findLast((call) => call.tool === data.tool))?.hold();
-        this.addApproval(data);
+        this.addApproval(data, this.#calls.get(data.tool_use_id)
+          ?? (data.origin ? undefined : [...this.#calls.values()].findLast((call) => call.tool === data.tool)));
         break;
       case "payload": {
         const element = document.createElement("sb-payload");
@@ -202,9 +202,9 @@ class Answer extends HTMLElement {
       for (const notice of notices) this.#tell(notice);
       if (text) this.#append(text);
       this.#closeText();
-      for (const { id, name, state, artifacts = [] } of calls) {
+      for (const { id, name, state, approval, artifacts = [] } of calls) {
         const call = this.#row(id);
-        call.load(name, state);
+        call.load(name, state, approval);
         for (const { kind, payload } of artifacts) if (kind === "file_edit") call.edited(payload);
       }
       this.addFiles(calls.flatMap(({ artifacts = [] }) => artifacts.filter(({ kind }) => kind === "file").map(({ payload }) => payload)));
@@ -279,13 +279,15 @@ class Answer extends HTMLElement {
     });
   }
 
-  addApproval(approval) {
+  /** @param {HTMLElement} [call] Its row. */
+  addApproval(approval, call = this.#calls.get(approval.tool_use_id)) {
     this.#closeText();
-    this.#calls.get(approval.tool_use_id)?.hold();
+    call?.hold();
     this.#isNowHere("sb-approval", (before) => before.approval?.approval_id === approval.approval_id);
     const element = document.createElement("sb-approval");
     element.client = this.client;
     element.approval = approval;
+    element.addEventListener("stands", ({ detail }) => call?.stand(detail));
     this.#add(element);
   }
 

@@ -1,6 +1,6 @@
 // <sb-approval>: a call that waits for a person, with exactly the arguments that will be sent.
 
-import { brief, cut, fill, freshId, h, isObject, pretty, seenNodes, text } from './drawing.js';
+import { brief, cut, fill, freshId, h, indented, isObject, pretty, seenNodes, text } from './drawing.js';
 import { decision } from './decision.js';
 import { t } from './texts.js';
 
@@ -47,10 +47,13 @@ class SbApproval extends HTMLElement {
     if (shown) fill(shown, seenNodes(heading), '?');
   }
 
+  /** Dispatches `stands` once it is over. */
   set state(state) {
     this.#state = STATES.includes(state) ? state : 'waiting';
     this.#form?.show(this.#state, this.#message);
     this.#tick();
+    const stands = Object.keys(DECIDED).find((name) => DECIDED[name] === this.#state);
+    if (stands) this.dispatchEvent(new CustomEvent('stands', { detail: stands }));
   }
 
   get state() {
@@ -104,8 +107,7 @@ class SbApproval extends HTMLElement {
     this.#form = decision(this, { yes: 'approve', no: 'reject', yesLabel: t('Approve'), noLabel: t('Reject'), detail: () => ({ digest }) }, ENDED);
     this.#asks = h('span', { role: 'status' }, asks(approval));
     this.#left = h('span', { class: 'sb-left', role: 'timer' });
-    const whole = pretty(args, MAX_RAW);
-    const isWhole = !whole.endsWith(' more characters') && whole.length <= MAX_RAW;
+    const { text: whole, isWhole } = indented(args, MAX_RAW);
     const folded = h('details', { class: 'sb-raw' }, h('summary', null, t('Exactly as it is sent (JSON)')),
       h('p', { class: 'sb-note' }, t('Tool '), h('code', null, brief(text(approval, 'tool') || '?', 120))), h('pre', { tabindex: '0' }, seenNodes(whole)),
       digest ? h('p', { class: 'sb-note' }, t('Digest '), h('code', null, brief(digest, 80))) : null);

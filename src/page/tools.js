@@ -14,6 +14,9 @@ const STATES = {
   done: { icon: "check", words: t("done") },
   failed: { icon: "cross", words: t("failed") },
   waiting: { icon: "inbox", words: t("waits for approval") },
+  approved: { icon: "check", words: t("approved") },
+  rejected: { icon: "cross", words: t("rejected") },
+  expired: { icon: "dash", words: t("Nobody decided in time; the call is not made.") },
   not_run: { icon: "dash", words: t("not run") },
   unknown: { icon: "unknown", words: t("nobody knows whether it took effect") },
 };
@@ -51,10 +54,17 @@ class ToolCall extends HTMLElement {
     }
   }
 
-  /** @param {string} name @param {string} state */
-  load(name, state) {
+  /** @param {string} name @param {string} state @param {string} [approval] */
+  load(name, state, approval) {
     this.#called(name);
     this.#show(state in STATES ? state : "unknown");
+    if (state === "not_run") this.stand(approval);
+  }
+
+  /** @param {string} [approval] */
+  stand(approval) {
+    const state = approval === "pending" || approval === "granted" ? "waiting" : approval;
+    if (state in STATES) this.#show(state);
   }
 
   /** @param {{message?: string, fraction?: number}} data `fraction` is 0 to 1; without it nobody knows how far it is. */

@@ -325,8 +325,8 @@ impl Runs {
 /// to what is too late, does nothing.
 fn may_be(caller: &Caller, view: &ApprovalView, deciding: &Deciding, is_again: bool) -> Result<bool, StartError> {
     let Deciding { approval: _, decision, is_farewell, seen: _ } = deciding;
-    let was_approved = match view.state {
-        ApprovalState::Pending | ApprovalState::Granted if view.has_expired() => {
+    let was_approved = match view.standing.state {
+        ApprovalState::Pending | ApprovalState::Granted if view.standing.has_expired() => {
             return if *is_farewell { Ok(false) } else { Err(BeginError::ApprovalExpired.into()) };
         }
         ApprovalState::Pending => {

@@ -132,7 +132,7 @@ impl Runs {
         if decision.approve {
             let (profile, _, _) = self.goes_on_with(caller, view, &RunOptions::default()).await?;
             let maker = self.maker(caller, &view.approval).await.map_err(BeginError::from)?;
-            self.may_go_on(&view.approval, view.state, maker.as_ref().unwrap_or(&profile), caller)?;
+            self.may_go_on(&view.approval, view.standing.state, maker.as_ref().unwrap_or(&profile), caller)?;
         }
         if self.agent.limits.decisions.is_zero() {
             return Ok(None);

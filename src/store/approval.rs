@@ -4,7 +4,7 @@ use super::record_error::RecordError;
 use super::scope::original;
 use crate::agent::ports::approvals::{ApprovalView, call_digest};
 use crate::agent::ports::store::{ApprovedCall, TurnedDown};
-use crate::chat::approval::{Approval, ApprovalState, Consent};
+use crate::chat::approval::{Approval, ApprovalState, Consent, Standing};
 use crate::chat::caller::Owner;
 use crate::chat::ids::{ApprovalId, ConversationId, ExecutionId, PlanId, RunId, ToolCallId};
 use crate::chat::origin::CallOrigin;
@@ -76,7 +76,7 @@ impl ApprovalRow {
         };
         let owner = Owner { tenant: original(&self.tenant).into_owned(), user: original(&self.user_id).into_owned() };
         let state = ApprovalState::parse(&self.state).ok_or(RecordError::Approval)?;
-        Ok(ApprovalView { owner, approval, state, is_over: self.is_over })
+        Ok(ApprovalView { owner, approval, standing: Standing { state, is_over: self.is_over } })
     }
 }
 

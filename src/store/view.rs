@@ -2,6 +2,7 @@
 
 use crate::agent::ports::conversations::{CallView, MessageView, Role};
 use crate::chat::answer::{Answer, AnswerPiece};
+use crate::chat::approval::Standing;
 use crate::chat::artifact::CallArtifact;
 use crate::chat::fate::CallFate;
 use crate::chat::file::FileRef;
@@ -172,6 +173,14 @@ pub(super) fn link_approved(messages: &mut [MessageView], approval: ApprovalId, 
     }
 }
 
+/// Gives a call of `run` where its approval stands.
+pub(super) fn set_standing(messages: &mut [MessageView], run: RunId, call: &str, standing: Standing) {
+    let of_run = messages.iter_mut().filter(|message| message.id.run == run);
+    if let Some(asking) = of_run.flat_map(|message| &mut message.calls).find(|asking| asking.id == call) {
+        asking.approval = Some(standing);
+    }
+}
+
 /// Gives a call of a run what it has made, itself or by helpers: the last one of its id.
 pub(super) fn add_artifact(messages: &mut [MessageView], run: RunId, made: CallArtifact) {
     let of_run = messages.iter_mut().filter(|message| message.id.run == run && message.role == Role::Assistant);
@@ -232,7 +241,8 @@ fn parts(answer: &Answer) -> Vec<Part<'_>> {
 /// A call before its result is known, which is what one without a result stays.
 fn call_view(id: &ToolCallId, name: &str) -> CallView {
     let (id, name) = (id.as_str().to_owned(), name.to_owned());
-    CallView { id, name, fate: CallFate::NotRun, artifacts: Vec::new(), stands_for: None, of_client: false }
+    let (fate, artifacts) = (CallFate::NotRun, Vec::new());
+    CallView { id, name, fate, approval: None, artifacts, stands_for: None, of_client: false }
 }
 
 fn tell(call: &mut CallView, fates: &[(String, CallFate)]) {

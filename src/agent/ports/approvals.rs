@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::store_error::StoreError;
-use crate::chat::approval::{Approval, ApprovalState, Decision};
+use crate::chat::approval::{Approval, Decision, Standing};
 use crate::chat::caller::{Caller, Owner};
 use crate::chat::digest::sha256_hex;
 use crate::chat::ids::{ApprovalId, ConversationId};
@@ -65,16 +65,7 @@ pub struct ApprovalView {
     /// The approval.
     pub approval: Approval,
     /// Where it stands.
-    pub state: ApprovalState,
-    /// Whether its time was over when it was read, by the database's clock.
-    pub is_over: bool,
-}
-
-impl ApprovalView {
-    /// Whether it is not decided, and cannot be decided any more.
-    pub fn has_expired(&self) -> bool {
-        self.is_over && matches!(self.state, ApprovalState::Pending | ApprovalState::Granted)
-    }
+    pub standing: Standing,
 }
 
 /// Why another user's approval could not be decided.

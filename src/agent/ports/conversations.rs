@@ -9,6 +9,7 @@ use super::quotas::{OverQuota, Quotas};
 use super::store_error::StoreError;
 use super::usage::Used;
 use crate::bounded::memory::{Exhausted, Reservation};
+use crate::chat::approval::Standing;
 use crate::chat::artifact::{CallArtifact, HelperOf};
 use crate::chat::caller::Owner;
 use crate::chat::fate::CallFate;
@@ -317,6 +318,8 @@ pub struct CallView {
     pub name: String,
     /// Its fate.
     pub fate: CallFate,
+    /// Where its approval stands, if it needs one.
+    pub approval: Option<Standing>,
     /// What it has made for the screen, itself or by helpers.
     pub artifacts: Vec<CallArtifact>,
     /// The call of an earlier run for which it stands: it makes what was let through, or repeats it with what its client says

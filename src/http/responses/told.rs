@@ -31,7 +31,7 @@ pub(super) fn told(messages: &[MessageView]) -> Vec<AgentEvent> {
 }
 
 fn tell(call: &CallView, events: &mut Vec<AgentEvent>) {
-    let CallView { id, name, fate, artifacts, stands_for: _, of_client } = call;
+    let CallView { id, name, fate, artifacts, of_client, .. } = call;
     // What its client has told of its own call is no call of this server's.
     if *of_client {
         return;

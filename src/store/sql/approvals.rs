@@ -122,8 +122,8 @@ impl SqlStore {
         let Some(mut view) = row.map(ApprovalRow::into_view).transpose()? else {
             return Err(Undone::Refused(GrantError::NotFound));
         };
-        match view.state {
-            ApprovalState::Pending if view.has_expired() => return Err(Undone::Refused(GrantError::Expired)),
+        match view.standing.state {
+            ApprovalState::Pending if view.standing.has_expired() => return Err(Undone::Refused(GrantError::Expired)),
             ApprovalState::Pending => {}
             ApprovalState::Granted | ApprovalState::Approved | ApprovalState::Rejected => {
                 return Err(Undone::Refused(GrantError::AlreadyDecided));
@@ -156,7 +156,7 @@ impl SqlStore {
         let mut batch = Batch::default();
         audit::tell(&mut batch, &of, decided(Fact::new(act, scope.user(), of.user()), &view.approval));
         batch.commit(transaction).await?;
-        view.state = state;
+        view.standing.state = state;
         Ok(view)
     }
 

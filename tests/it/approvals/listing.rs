@@ -39,7 +39,15 @@ async fn a_call_is_listed_and_read_whole() {
     assert_eq!((status, &list), (200, &json!({"items": [expected]})));
     let path = format!("/v1/agent/approvals/{}", id(&shown));
     assert_eq!(w.get_as(&token, &path).await, (200, expected));
+    let seen = async || {
+        let (_, seen) = w.get_as(&token, "/v1/agent/conversations/c").await;
+        let messages = seen["messages"].as_array().unwrap().iter();
+        let calls = messages.filter_map(|message| message["tool_calls"].as_array()).flatten().cloned();
+        calls.map(|call| (call["state"].clone(), call.get("approval").cloned())).collect::<Vec<_>>()
+    };
+    assert_eq!(seen().await, [(json!("not_run"), Some(json!("pending")))]);
     w.decide(&shown, &approve()).await;
+    assert_eq!(seen().await, [(json!("not_run"), Some(json!("approved"))), (json!("done"), None)]);
     assert_eq!(w.get_as(&token, "/v1/agent/approvals").await.1, json!({"items": []}));
     assert_eq!(w.get_as(&token, &path).await.1["state"], json!("approved"), "a decided one can still be read");
 }

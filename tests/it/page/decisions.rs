@@ -23,7 +23,9 @@ async fn a_second_call_of_a_turn_is_approved_while_the_run_behind_the_first_wait
     let w = World::playing([both, says("Both are closed.")]).await.with(&[("RUNS__DECISIONS_S", "600")]).await;
     let Some(seen) = visit("together", &w.s.app, &Notify::new()).await else { return };
     let states = ["accepted", "accepted"];
-    assert_eq!(seen, json!({"states": states, "last": true, "waits": false, "wrong": []}));
+    let calls = ["approved", "approved", "done", "done"];
+    let expected = json!({"states": states, "calls": [calls, calls], "last": true, "waits": false, "wrong": []});
+    assert_eq!(seen, expected, "each call, and what was made of it");
     assert_eq!(w.writes(), ["POST /v1/tickets/1/close {}", "POST /v1/tickets/2/close {}"]);
     assert_eq!(w.s.asked().len(), 2, "one answer to both");
 }

@@ -11,7 +11,7 @@ use switchboard::agent::ports::store::{
 };
 use switchboard::agent::ports::store_error::StoreError;
 use switchboard::agent::ports::summaries::HistoryBound;
-use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision};
+use switchboard::chat::approval::{Approval, ApprovalState, Consent, Decision, Standing};
 use switchboard::chat::caller::{Bearer, Caller};
 use switchboard::chat::fate::CallFate;
 use switchboard::chat::ids::{ApprovalId, RunId, ToolCallId};
@@ -92,12 +92,20 @@ fn screen() -> ScreenState {
 
 /// A run that ends with these calls, on a screen of its own.
 async fn asked(store: &dyn Store, room: &Room, consents: &[Consent]) -> (RunId, Vec<Approval>) {
+    ended_with(store, room, |run| consents.iter().map(|consent| waiting(room, run, consent.clone())).collect()).await
+}
+
+async fn ended_with(
+    store: &dyn Store,
+    room: &Room,
+    calls: impl FnOnce(RunId) -> Vec<Approval>,
+) -> (RunId, Vec<Approval>) {
     let context = screen();
     let ask = Ask::message("Close it");
     let new = NewRun { context: Some(&context), ..room.new_run(Question::Ask { ask: &ask, parent: None }) };
     let run = new.id;
     running(store.begin_run(new).await.unwrap());
-    let approvals: Vec<_> = consents.iter().map(|consent| waiting(room, run, consent.clone())).collect();
+    let approvals = calls(run);
     let end = RunEnd { approvals: &approvals, ..ended(RunState::AwaitingApproval) };
     store.finish_run(run, said(1, &tool_turn()), end).await.unwrap();
     (run, approvals)
@@ -136,7 +144,14 @@ fn approved(start: &RunStart) -> ApprovedCall {
 
 async fn state(store: &dyn Store, room: &Room, approval: &Approval) -> ApprovalState {
     let caller = caller(&format!("{}/{}/c", room.owner.tenant, room.owner.user), &[]);
-    store.approval(&caller, approval.id).await.unwrap().unwrap().state
+    store.approval(&caller, approval.id).await.unwrap().unwrap().standing.state
+}
+
+/// Where the approvals of the calls of its conversation stand, as its user sees it.
+async fn standings(store: &dyn Store, room: &Room) -> Vec<&'static str> {
+    let seen = seen(store, &room.owner, &room.conversation).await.unwrap();
+    let calls = seen.messages.iter().flat_map(|message| &message.calls);
+    calls.filter_map(|call| call.approval).map(Standing::name).collect()
 }
 
 pub async fn a_call_that_waits_reads_back_exactly(database: &impl Database) {
@@ -148,8 +163,7 @@ pub async fn a_call_that_waits_reads_back_exactly(database: &impl Database) {
     let view = |approval: &Approval| ApprovalView {
         owner: room.owner.clone(),
         approval: approval.clone(),
-        state: ApprovalState::Pending,
-        is_over: false,
+        standing: Standing { state: ApprovalState::Pending, is_over: false },
     };
     let mut expected: Vec<_> = approvals.iter().map(view).collect();
     expected.sort_by_key(|view| std::cmp::Reverse(view.approval.id.to_string()));
@@ -157,6 +171,23 @@ pub async fn a_call_that_waits_reads_back_exactly(database: &impl Database) {
     let store = database.open(ManualClock::new()).await;
     for approval in &approvals {
         assert_eq!(store.approval(&ann, approval.id).await.unwrap(), Some(view(approval)));
+    }
+}
+
+pub async fn a_call_tells_where_its_approval_stands(database: &impl Database) {
+    let store = database.open(ManualClock::new()).await;
+    let rooms = ["c1", "c2", "c3"].map(|name| Room::at(&format!("acme/ann/{name}")));
+    for (room, decision, expected) in
+        [(&rooms[0], Some(yes()), "approved"), (&rooms[1], Some(no("no")), "rejected"), (&rooms[2], None, "expired")]
+    {
+        let call = |run| vec![Approval { call: Some("toolu_1".into()), ..waiting(room, run, Consent::User) }];
+        let (_, approvals) = ended_with(&*store, room, call).await;
+        assert_eq!(standings(&*store, room).await, ["pending"]);
+        match decision {
+            Some(decision) => drop(decide(&*store, room, approvals[0].id, &decision).await.unwrap()),
+            None => drop(database.ask("UPDATE approvals SET expires_at = created_at RETURNING id").await),
+        }
+        assert_eq!(standings(&*store, room).await, [expected]);
     }
 }
 
@@ -396,9 +427,9 @@ pub async fn somebody_with_the_role_grants_or_refuses(database: &impl Database) 
     let (_, approvals) = asked(&*store, &room, &[role(), role(), Consent::User]).await;
     assert_eq!(store.waiting(&chief).await.unwrap().len(), 2);
     let granted = store.grant(&chief, approvals[0].id, &yes()).await.unwrap();
-    assert_eq!(granted.state, ApprovalState::Granted);
+    assert_eq!(granted.standing.state, ApprovalState::Granted);
     let refused = store.grant(&chief, approvals[1].id, &no("too dear")).await.unwrap();
-    assert_eq!((refused.state, refused.owner), (ApprovalState::Rejected, room.owner.clone()));
+    assert_eq!((refused.standing.state, refused.owner), (ApprovalState::Rejected, room.owner.clone()));
     for (approval, decision) in [(0, no("after all")), (1, yes())] {
         let again = store.grant(&chief, approvals[approval].id, &decision).await;
         assert!(matches!(again, Err(GrantError::AlreadyDecided)), "{again:?}");

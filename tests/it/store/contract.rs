@@ -218,6 +218,7 @@ macro_rules! contract {
         );
         crate::store::contract::contract!(@ $database, approvals:
             a_call_that_waits_reads_back_exactly
+            a_call_tells_where_its_approval_stands
             an_approval_begins_a_run_with_the_exact_call
             an_answer_that_is_given_again_goes_on_behind_its_approved_call
             a_refusal_is_told_and_makes_no_call

@@ -74,6 +74,7 @@ pub async fn a_conversation_is_seen_as_it_was_said(database: &impl Database) {
         id: call.id.as_str().into(),
         name: call.name.clone(),
         fate,
+        approval: None,
         artifacts: Vec::new(),
         stands_for: None,
         of_client: false,

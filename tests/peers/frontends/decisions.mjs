@@ -21,7 +21,12 @@ const cases = {
     await sees("Both are closed.");
     await answered(2);
     const states = await page.evaluate(() => [...document.querySelectorAll("sb-approval")].map(({ state }) => state));
-    return { states, last: (await thread()).at(-1).endsWith(" Both are closed."), waits: await page.isVisible("#waiting") };
+    const rows = () => page.evaluate(() => [...document.querySelectorAll("sb-tool-call")].map(({ dataset }) => dataset.state));
+    const calls = [await rows()];
+    await page.reload();
+    await answered(1);
+    calls.push(await rows());
+    return { states, calls, last: (await thread()).at(-1).endsWith(" Both are closed."), waits: await page.isVisible("#waiting") };
   }),
 
   /** Another answer is written: the server refuses the decision, and the call still waits. */

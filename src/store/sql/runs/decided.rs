@@ -87,8 +87,8 @@ pub(super) async fn note_decision(
     .await?;
     let Some(row) = row else { return Err(NotBegun::Refused(BeginError::NoSuchApproval)) };
     let view = row.into_view()?;
-    match view.state {
-        ApprovalState::Pending | ApprovalState::Granted if view.has_expired() => {
+    match view.standing.state {
+        ApprovalState::Pending | ApprovalState::Granted if view.standing.has_expired() => {
             return Err(NotBegun::Refused(BeginError::ApprovalExpired));
         }
         ApprovalState::Pending if decision.approve => {
@@ -196,10 +196,10 @@ pub(super) async fn call_of(
     .bind(by.to_string())
     .fetch_optional(&mut *connection)
     .await?;
-    let Some(ApprovalView { approval, state, .. }) = row.map(ApprovalRow::into_view).transpose()? else {
+    let Some(ApprovalView { approval, standing, .. }) = row.map(ApprovalRow::into_view).transpose()? else {
         return Ok(None);
     };
-    if state == ApprovalState::Rejected {
+    if standing.state == ApprovalState::Rejected {
         return Ok(Some(DecidedCall::TurnedDown(turned_down(approval))));
     }
     let run_seq: i64 = query("SELECT run_seq FROM runs WHERE id = $1")

@@ -10,6 +10,7 @@ use crate::agent::ports::conversations::{BranchRef, ConversationView, MessageVie
 use crate::agent::ports::feedback::KeptFeedback;
 use crate::agent::ports::usage::Used;
 use crate::bounded::memory::Reservation;
+use crate::chat::approval::{ApprovalState, Standing};
 use crate::chat::ids::{ApprovalId, ConversationId, MessageId, RunId};
 use crate::chat::run::RunRecord;
 use crate::store::answer::decode_answer;
@@ -124,6 +125,11 @@ impl SqlStore {
             let run = RunId::parse(&run).map_err(RecordError::from)?;
             let approval = ApprovalId::parse(&approval).map_err(RecordError::from)?;
             view::link_approved(&mut messages, approval, (run, &original(&call)));
+        }
+        for row in requested(&mut transaction, scope, tip, &window).await? {
+            let run = RunId::parse(&row.run_id).map_err(RecordError::from)?;
+            let state = ApprovalState::parse(&row.state).ok_or(RecordError::Approval)?;
+            view::set_standing(&mut messages, run, &original(&row.call_id), Standing { state, is_over: row.is_over });
         }
         let runs = runs(&mut transaction, scope, tip, &window).await?;
         let feedback = given(&mut transaction, scope, tip, &window).await?;
@@ -345,6 +351,34 @@ async fn approved(
          JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
          JOIN approvals a ON a.decided_in = r.id
          WHERE a.state = 'approved' AND a.call_id IS NOT NULL AND p.run_seq >= $5 AND p.run_seq < $6",
+    ))
+    .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
+    .fetch_all(connection)
+    .await
+}
+
+/// Where an approval that the model's own call needs stands.
+#[derive(sqlx::FromRow)]
+struct RequestedRow {
+    run_id: String,
+    call_id: String,
+    state: String,
+    is_over: bool,
+}
+
+/// The approvals that these runs have asked for.
+async fn requested(
+    connection: &mut dyn Connection,
+    scope: &Scope,
+    tip: &Tip<'_>,
+    window: &Window,
+) -> Result<Vec<RequestedRow>, sqlx::Error> {
+    query(concat!(
+        window_path!(),
+        "SELECT a.run_id, a.call_id, a.state, a.expires_at <= @now AS is_over FROM path p
+         JOIN runs r ON r.tenant = $1 AND r.user_id = $2 AND r.conversation = $3 AND r.run_seq = p.run_seq
+         JOIN approvals a ON a.run_id = r.id
+         WHERE a.call_id IS NOT NULL AND a.plan_id IS NULL AND a.agent_id IS NULL AND p.run_seq >= $5 AND p.run_seq < $6",
     ))
     .bind((scope, tip.conversation, tip.run_seq, window.from, window.before))
     .fetch_all(connection)
