@@ -111,8 +111,8 @@ export function changeText({ path, kind, before, after }) {
   const where = path.length > 0 ? `${pathText(path)}: ` : '';
   if (kind === 'moved') return t('{0}the order changed', where);
   if (kind === 'more') return t('more changes than are listed');
-  if (kind === 'added') return `${where}${value(after)} added`;
-  if (kind === 'removed') return `${where}${value(before)} removed`;
+  if (kind === 'added') return t('{0}{1} added', where, value(after));
+  if (kind === 'removed') return t('{0}{1} removed', where, value(before));
   return where + pairText(before, after);
 }
 
@@ -121,7 +121,7 @@ const value = (item) => (typeof item === 'string' ? `“${brief(item, MAX_WORDS)
 /** Two values side by side. Where they first differ beyond what is shown of them, they are shown from a little before that. */
 function pairText(before, after) {
   const [a, b] = [before, after].map((item) => (typeof item === 'string' ? item.replace(/[ \t\n]+/g, ' ') : brief(item, 4_000)));
-  if (a === b) return `${value(before)} → ${value(after)} (${typeof before === 'string' && typeof after === 'string' ? 'other blanks' : 'a part that is not shown differs'})`;
+  if (a === b) return `${value(before)} → ${value(after)} (${typeof before === 'string' && typeof after === 'string' ? t('other blanks') : t('a part that is not shown differs')})`;
   let at = 0;
   while (a[at] === b[at]) at += 1;
   if (at < MAX_WORDS - 30) return `${value(before)} → ${value(after)}`;

@@ -300,16 +300,18 @@ class DirectiveRow extends HTMLElement {
 /** How it stands, in words. */
 function stateOf({ status, reason, scheduled_at: due, attempt, approval }) {
   if (status === "pending_approval" && approval?.needs === "role") return t("waits for approval by the role “{0}”", brief(approval.role, 60));
-  if (status === "requested" && Date.parse(due) > Date.now() + SOON_MS) return `${attempt > 0 ? "runs again at" : "runs at"} ${moment(due)}`;
+  if (status === "requested" && Date.parse(due) > Date.now() + SOON_MS) return attempt > 0 ? t("runs again at {0}", moment(due)) : t("runs at {0}", moment(due));
   return (status === "canceled" && REASONS[reason]) || (STATES[status]?.words ?? status);
 }
+
+const byWhom = (who, at) => `${t(" by {0}", who).trim()}, ${moment(at)}`;
 
 function facts({ id, requested_by: by, requested_roles: roles = [], created_at: at, scheduled_at: due, approval, reason, attempt, max_attempts: most, error }) {
   const who = approval?.needs === "role" ? t("by somebody with the role “{0}”", approval.role) : t("by its requester");
   const rows = [
-    [t("Requested"), `by ${by.id}${roles.length > 0 ? ` (${roles.join(", ")})` : ""}, ${moment(at)}`],
+    [t("Requested"), byWhom(`${by.id}${roles.length > 0 ? ` (${roles.join(", ")})` : ""}`, at)],
     Date.parse(due) > Date.parse(at) && [t("Not before"), moment(due)],
-    approval && [reason === "rejected" ? t("Rejected") : t("Approval"), approval.decided_by ? `by ${approval.decided_by}, ${moment(approval.decided_at)}` : who],
+    approval && [reason === "rejected" ? t("Rejected") : t("Approval"), approval.decided_by ? byWhom(approval.decided_by, approval.decided_at) : who],
     approval?.comment && [t("Comment"), approval.comment],
     [t("Attempts"), t("{0} of {1}", attempt, most)],
     error && [t("Error"), error.message.length > IN_ROW ? `${error.message} (${error.code})` : error.code],

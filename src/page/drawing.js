@@ -99,14 +99,18 @@ function bounded(value, most) {
 }
 
 /** `value` as indented JSON, cut at `most` characters; how much is missing is said. */
-export function pretty(value, most = 200_000) {
+export const pretty = (value, most = 200_000) => indented(value, most).text;
+
+/** As `{text, isWhole}`. */
+export function indented(value, most) {
   let text;
   try {
     text = JSON.stringify(value, null, 2) ?? 'null';
   } catch {
-    return t('This cannot be shown: it is nested too deeply.');
+    return { text: t('This cannot be shown: it is nested too deeply.'), isWhole: false };
   }
-  return text.length <= most ? text : `${text.slice(0, most)}\n… ${text.length - most} more characters`;
+  if (text.length <= most) return { text, isWhole: true };
+  return { text: `${text.slice(0, most)}\n${t(' … {0} more characters', text.length - most).trim()}`, isWhole: false };
 }
 
 export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
@@ -158,6 +162,9 @@ export function sentenceList(sentences, part = 60) {
 
 /** The sign of each state: a shape, so that colour is never alone. */
 export const SIGNS = { added: '+', changed: '~', removed: '−', same: '·' };
+
+/** What each state is called. */
+export const STATES = { same: t('as it is now'), added: t('added'), changed: t('changed'), removed: t('removed') };
 
 /** The state that a change is marked with. */
 export const changeMark = ({ kind }) => (kind === 'added' || kind === 'removed' ? kind : 'changed');

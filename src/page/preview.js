@@ -88,7 +88,7 @@ class SbPreview extends HTMLElement {
     this.#drawing = document.createElement(kind?.element ?? 'div');
     this.#note = h('p', { class: 'sb-note', role: 'status' });
     this.replaceChildren(h('section', { class: 'sb-card', role: 'group', 'aria-labelledby': id },
-      h('h3', { id }, `${isUpdate ? `Change to the ${thing}` : `New ${thing}`}${name ? `: ${brief(name, 120)}` : ''}`),
+      h('h3', { id }, `${(isUpdate ? kind?.change : kind?.addition) ?? t('Changes')}${name ? `: ${brief(name, 120)}` : ''}`),
       description ? words(description) : null,
       this.#note, this.#drawing, raw(t('As JSON'), () => after, kind === null), this.#form.element));
     // What it is now comes soon: drawn once, with what changes. Where it does not come soon, the change alone is drawn until it does.

@@ -3,10 +3,13 @@
 import './table.js';
 import { field, isObject, text } from '../drawing.js';
 import { draws } from '../preview-kinds.js';
+import { t } from '../texts.js';
 
 draws({
   kind: 'table_config_preview',
   thing: 'table',
+  change: t('Change to the table'),
+  addition: t('New table'),
   element: 'sb-table',
   fits: (preview) => text(preview, 'what').includes('table') || isObject(field(preview, 'config')),
   after: (preview) => ({ name: preview?.name, config: preview?.config }),

@@ -1,7 +1,7 @@
 // What differs between two table configurations, in data and in words. Pure, as `difference.js` is.
 
 import { changes, changeText, same, sentence } from '../difference.js';
-import { brief, changeMark, field, isObject, list, text } from '../drawing.js';
+import { brief, changeMark, field, isObject, list, STATES, text } from '../drawing.js';
 import { t } from '../texts.js';
 
 /** The most lines of one kind (filters, sorts, joins) that are told. */
@@ -34,9 +34,9 @@ export function tableDifference(before, after) {
 
   const part = (name, of, say) => markedLines(isUpdate ? of(before) : null, of(after), say, name);
   const lines = {
-    filters: part('filter', filtersOf, filterText),
-    sorts: part('sort', (config) => list(sourceOf(config), 'sort').filter(isObject), sortText),
-    joins: part('join', joinsOf, joinText),
+    filters: part(t('Filter'), filtersOf, filterText),
+    sorts: part(t('Sort'), (config) => list(sourceOf(config), 'sort').filter(isObject), sortText),
+    joins: part(t('Join'), joinsOf, joinText),
   };
   const result = { columns, ...lines, source: sourceText(after), isUpdate, sentences: [] };
   if (isUpdate) result.sentences = tableSentences(result, changes(restOf(before), restOf(after)));
@@ -118,13 +118,13 @@ function joinsOf(config) {
 }
 
 const OPERATORS = {
-  eq: 'is', neq: t('is not'), gt: t('is greater than'), gte: t('is at least'), lt: t('is less than'), lte: t('is at most'), in: t('is one of'), like: t('is like'),
+  eq: t('is'), neq: t('is not'), gt: t('is greater than'), gte: t('is at least'), lt: t('is less than'), lte: t('is at most'), in: t('is one of'), like: t('is like'),
   ilike: t('is like (any case)'), is_null: t('is empty'), is_not_null: t('is not empty'),
 };
 
 function filterText(filter) {
   const operator = text(filter, 'operator');
-  const words = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : brief(operator || 'matches', 40);
+  const words = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : brief(operator || t('matches'), 40);
   const given = operator.endsWith('null') || field(filter, 'value') === undefined ? '' : ` ${brief(field(filter, 'value'), 80)}`;
   const notes = [text(filter, 'label') && t('shown as “{0}”', brief(text(filter, 'label'), 40)), field(filter, 'dynamic') === true && t('users can change it')];
   const note = notes.filter(Boolean).join(', ');
@@ -134,7 +134,7 @@ function filterText(filter) {
 function sortText(sort) {
   const place = text(sort, 'priority');
   const direction = text(sort, 'direction') === 'desc' ? t('highest or newest first') : t('lowest or oldest first');
-  return `${brief(text(sort, 'column') || '?', 60)}, ${direction}${place ? `, place ${brief(place, 10)}` : ''}`;
+  return `${brief(text(sort, 'column') || '?', 60)}, ${direction}${place ? t(', place {0}', brief(place, 10)) : ''}`;
 }
 
 function joinText(join) {
@@ -150,7 +150,7 @@ function sourceText(config) {
   const rows = field(source, 'rows');
   const name = text(source, 'source');
   if (!name) return '';
-  return `${brief(schema ? `${schema}.${name}` : name, 120)}${Number.isFinite(rows) ? `, ${rows} rows at a time` : ''}`;
+  return `${brief(schema ? `${schema}.${name}` : name, 120)}${Number.isFinite(rows) ? t(', {0} rows at a time', rows) : ''}`;
 }
 
 /** Lines with a state each; `before` of `null` marks nothing. */
@@ -187,7 +187,7 @@ function tableSentences({ columns, filters, sorts, joins }, rest) {
     for (const change of column.changes) say('changed', `${called}: ${changeText(change)}`, change);
   }
   for (const { state, words, name, kind } of [...filters, ...sorts, ...joins]) {
-    if (state !== 'same') say(state, `${name[0].toUpperCase()}${name.slice(1)} ${state}: ${words}`, { kind });
+    if (state !== 'same') say(state, `${name} ${STATES[state]}: ${words}`, { kind });
   }
   return sentences;
 }

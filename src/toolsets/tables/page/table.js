@@ -1,9 +1,9 @@
 // <sb-table>: a table configuration drawn as the table that it makes, with sample values, and what changes in words.
 
-import { brief, changeMark, count, cut, fill, h, isObject, seen, sentenceList, SIGNS } from '../drawing.js';
+import { brief, changeMark, count, cut, fill, h, isObject, seen, sentenceList, SIGNS, STATES } from '../drawing.js';
 import { changeText } from '../difference.js';
 import { tableDifference } from './table-difference.js';
-import { t } from '../texts.js';
+import { locale, t } from '../texts.js';
 
 /** The columns of one part. */
 const SHOWN = 40;
@@ -56,14 +56,14 @@ class SbTable extends HTMLElement {
 
 function head(column) {
   const format = formatText(column.format);
-  const notes = [column.type, format !== column.type && format, column.hidden && 'hidden', column.width !== null && `${column.width} px`].filter(Boolean);
+  const notes = [column.type, format !== column.type && format, column.hidden && t('hidden'), column.width !== null && `${column.width} px`].filter(Boolean);
   const sort = column.sort && `${column.sort.direction === 'desc' ? '↓' : '↑'}${column.sort.of > 1 ? column.sort.place : ''}`;
-  const can = [column.sortable && 'sortable', column.filterable && 'filterable'].filter(Boolean).join(', ');
+  const can = [column.sortable && t('sortable'), column.filterable && t('filterable')].filter(Boolean).join(', ');
   return h('th', {
     scope: 'col', class: `sb-${column.state}${column.hidden ? ' sb-hidden' : ''}`, title: column.from ? t('From {0}', brief(column.from, 200)) : null,
     'aria-sort': column.sort ? (column.sort.direction === 'desc' ? 'descending' : 'ascending') : null,
   },
-  column.state === 'same' ? null : h('span', { class: 'sb-badge' }, `${SIGNS[column.state]} ${column.state}`),
+  column.state === 'same' ? null : h('span', { class: 'sb-badge' }, `${SIGNS[column.state]} ${STATES[column.state]}`),
   h('span', { class: 'sb-head' }, brief(column.header, 60), sort ? h('span', { class: 'sb-sort', 'aria-hidden': 'true' }, ` ${sort}`) : null),
   h('span', { class: 'sb-kind' }, brief(notes.join(' · '), 120)),
   can ? h('span', { class: 'sb-kind' }, can) : null,
@@ -72,7 +72,7 @@ function head(column) {
 
 function formatText(format) {
   if (!isObject(format)) return '';
-  const parts = [format.type, format.currency, format.format, Number.isInteger(format.precision) && format.precision > 0 ? `${format.precision} decimals` : ''];
+  const parts = [format.type, format.currency, format.format, Number.isInteger(format.precision) && format.precision > 0 ? t('{0} decimals', format.precision) : ''];
   return parts.filter((part) => typeof part === 'string' && part !== '').map((part) => brief(part, 40)).join(' ');
 }
 
@@ -90,7 +90,7 @@ const DATES = ['2026-03-14', '2026-05-02', '2026-11-21'];
 /** A value of the column's type in its format, made up. */
 function sample({ type, format, key }, row) {
   const precision = Number.isInteger(format?.precision) ? Math.min(Math.max(format.precision, 0), 6) : 0;
-  const number = NUMBERS[row].toLocaleString('en', { minimumFractionDigits: precision, maximumFractionDigits: precision });
+  const number = NUMBERS[row].toLocaleString(locale, { minimumFractionDigits: precision, maximumFractionDigits: precision });
   if (format?.type === 'currency') return `${seen(cut(String(format.currency ?? '$'), 8))} ${number}`;
   if (format?.type === 'percent') return `${[42, 8, 95][row]} %`;
   if (type === 'number' || format?.type === 'number') return number;
@@ -105,7 +105,7 @@ function sample({ type, format, key }, row) {
 function lines(title, found) {
   if (found.length === 0) return null;
   return h('div', null, h('h4', null, title), h('ul', { class: 'sb-lines' }, found.map(({ state, words }) =>
-    h('li', { class: `sb-${state}` }, state === 'same' ? null : h('span', { class: 'sb-mark' }, `${SIGNS[state]} ${state} `), words))));
+    h('li', { class: `sb-${state}` }, state === 'same' ? null : h('span', { class: 'sb-mark' }, `${SIGNS[state]} ${STATES[state]} `), words))));
 }
 
 customElements.define('sb-table', SbTable);

@@ -1,6 +1,6 @@
 // <sb-graph>: a workflow as a drawing, with what was added, changed or removed, and the same in words.
 
-import { brief, changeMark, count, cut, fill, freshId, h, pretty, s, seen, sentenceList } from '../drawing.js';
+import { brief, changeMark, count, cut, fill, freshId, h, pretty, s, seen, sentenceList, STATES } from '../drawing.js';
 import { changeText } from '../difference.js';
 import { NODE, place } from './layout.js';
 import { workflowDifference } from './workflow-difference.js';
@@ -121,10 +121,10 @@ class SbGraph extends HTMLElement {
     }
     const called = new Map(nodes.map((node, at) => [node.key, `${at + 1}. ${brief(node.name, 60)}`]));
     const item = (node, at) => h('li', { class: `sb-${node.state}` },
-      h('strong', null, `${at + 1}. ${brief(node.name, 100)}`), node.type ? ` (${brief(node.type, 60)})` : '', node.state === 'same' ? '' : ` [${node.state}]`,
-      node.isActive ? '' : ' [off]', starts.has(node.key) ? t(' – the start') : '',
-      out.get(node.key).slice(0, 50).map((edge) => h('div', null, `${edge.port ? `on ${brief(edge.port, 40)} ` : ''}→ `,
-        edge.to === null ? t('a step that is not there ({0})', brief(edge.lost, 60)) : called.get(edge.to), edge.state === 'same' ? '' : ` [${edge.state}]`)));
+      h('strong', null, `${at + 1}. ${brief(node.name, 100)}`), node.type ? ` (${brief(node.type, 60)})` : '', node.state === 'same' ? '' : ` [${STATES[node.state]}]`,
+      node.isActive ? '' : t(', switched off'), starts.has(node.key) ? t(' – the start') : '',
+      out.get(node.key).slice(0, 50).map((edge) => h('div', null, `${edge.port ? t('on {0} ', brief(edge.port, 40)) : ''}→ `,
+        edge.to === null ? t('a step that is not there ({0})', brief(edge.lost, 60)) : called.get(edge.to), edge.state === 'same' ? '' : ` [${STATES[edge.state]}]`)));
     const items = h('ol', { class: 'sb-steps' });
     const more = h('button', { type: 'button', class: 'sb-more' });
     let listed = 0;
@@ -137,7 +137,7 @@ class SbGraph extends HTMLElement {
     more.addEventListener('click', grow);
     const lost = edges.filter((edge) => edge.isLost);
     const note = lost.length > 0 ? h('p', { class: 'sb-note' }, t('{0} cannot be drawn: a step that they name is not there ({1}{2}).', count(lost.length, 'connection'), 
-      lost.slice(0, 5).map((edge) => brief(edge.lost || 'no name', 40)).join(', '), lost.length > 5 ? ', …' : '')) : null;
+      lost.slice(0, 5).map((edge) => brief(edge.lost || t('(no name)'), 40)).join(', '), lost.length > 5 ? ', …' : '')) : null;
     const folded = h('details', { class: 'sb-outline' }, h('summary', null, t('The steps as a list ({0})', nodes.length)), items, more);
     folded.addEventListener('toggle', () => folded.open && listed === 0 && grow());
     return h('div', null, note, folded);
@@ -224,7 +224,7 @@ class SbGraph extends HTMLElement {
     const row = (name, ...value) => [h('dt', null, name), h('dd', null, value)];
     fill(this.#details,
       h('h4', null, brief(node.name, 200)),
-      h('dl', null, row(t('Type'), brief(node.type || 'unknown', 80)), node.description ? row(t('For'), seen(cut(node.description, 1000))) : null,
+      h('dl', null, row(t('Type'), brief(node.type || t('unknown'), 80)), node.description ? row(t('For'), seen(cut(node.description, 1000))) : null,
         row(t('State'), STATES[node.state], node.isActive ? '' : t(', switched off'))),
       node.changes.length > 0 ? sentenceList(node.changes.map((change) => ({ state: changeMark(change), words: changeText(change) }))) : null,
       h('pre', { tabindex: '0' }, seen(pretty(node.config, 20_000))));
@@ -259,14 +259,12 @@ class SbGraph extends HTMLElement {
   }
 }
 
-const STATES = { same: t('as it is now'), added: t('added'), changed: t('changed'), removed: t('removed') };
-
 function nodeBox(node, { x, y }, isFirst, fonts) {
   const { width, height } = NODE;
   const mark = node.state === 'same' ? null : s('g', { class: 'sb-badge' },
     s('rect', { x: width - 84, y: -10, width: 78, height: 20, rx: 10 }),
     s('text', { x: width - 45, y: 4, 'text-anchor': 'middle' }, `${{ added: '+', changed: '~', removed: '−' }[node.state]} ${STATES[node.state]}`));
-  const label = `${brief(node.name, 100)}, ${brief(node.type || 'unknown type', 60)}${node.state === 'same' ? '' : `, ${STATES[node.state]}`}${node.isActive ? '' : t(', switched off')}`;
+  const label = `${brief(node.name, 100)}, ${brief(node.type || t('unknown'), 60)}${node.state === 'same' ? '' : `, ${STATES[node.state]}`}${node.isActive ? '' : t(', switched off')}`;
   return s('g', {
     class: `sb-node sb-${node.state}${node.isActive ? '' : ' sb-off'}`, transform: `translate(${x - width / 2} ${y - height / 2})`, tabindex: isFirst ? '0' : '-1',
     role: 'button', 'aria-pressed': 'false', 'data-at': node.key.slice(1), 'data-x': x, 'data-y': y,
@@ -277,7 +275,7 @@ function nodeBox(node, { x, y }, isFirst, fonts) {
   // An image of its own, which ends at its edge however wide a letter is.
   s('svg', { width: width - 6, height },
     s('text', { class: 'sb-node-name', x: 12, y: 24 }, fits(brief(node.name, 60), fonts.name)),
-    s('text', { class: 'sb-node-type', x: 12, y: 43 }, fits(`${node.isActive ? '' : '(off) '}${brief(node.type || 'unknown', 60)}`, fonts.type)),
+    s('text', { class: 'sb-node-type', x: 12, y: 43 }, fits(`${node.isActive ? '' : t('(off) ')}${brief(node.type || t('unknown'), 60)}`, fonts.type)),
     s('text', { class: 'sb-node-config', x: 12, y: 61 }, fits(summary(node), fonts.config))),
   mark);
 }
@@ -347,7 +345,7 @@ const round = (number) => Math.round(number * 10) / 10;
 
 function legend() {
   const item = (state, sign, word) => h('li', { class: `sb-${state}` }, h('span', { class: 'sb-key', 'aria-hidden': 'true' }, sign), word);
-  return h('ul', { class: 'sb-legend', 'aria-label': t('Legend') }, item('added', '+', 'added'), item('changed', '~', 'changed'), item('removed', '−', 'removed'), item('same', '', t('as it is')));
+  return h('ul', { class: 'sb-legend', 'aria-label': t('Legend') }, item('added', '+', STATES.added), item('changed', '~', STATES.changed), item('removed', '−', STATES.removed), item('same', '', t('as it is')));
 }
 
 customElements.define('sb-graph', SbGraph);

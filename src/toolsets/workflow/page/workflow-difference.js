@@ -1,7 +1,7 @@
 // What differs between two workflows, in data and in words. Pure, as `difference.js` is.
 
 import { changes, changeText, sentence } from '../difference.js';
-import { brief, changeMark, field, isObject, list, text } from '../drawing.js';
+import { brief, changeMark, field, isObject, list, STATES, text } from '../drawing.js';
 import { t } from '../texts.js';
 
 /** What of a rule is drawn, and not compared as a field. */
@@ -152,7 +152,7 @@ function workflowSentences({ nodes, edges, rule }) {
     const from = edge.from === null ? (edge.type === 'start' ? t('the start') : `“${brief(edge.lost, 60)}”`) : called.get(edge.from);
     const to = edge.to === null ? `“${brief(edge.lost, 60)}”` : called.get(edge.to);
     const port = edge.port ? t(' on “{0}”', brief(edge.port, 40)) : '';
-    say(edge.state, t('The connection from {0}{1} to {2} is {3}', from, port, to, edge.state));
+    say(edge.state, t('The connection from {0}{1} to {2} is {3}', from, port, to, STATES[edge.state]));
   }
   return sentences;
 }
