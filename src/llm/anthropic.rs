@@ -19,6 +19,21 @@ pub(super) enum Thinking {
     Adaptive { display: Display },
     /// As many tokens at most, counted into `max_tokens`.
     Enabled { budget_tokens: u32 },
+    /// Not at all, where it would think by itself.
+    Disabled,
+}
+
+impl Thinking {
+    /// The word for `effort` that goes with it. Who cannot stop thinking is asked for little where none is wanted.
+    pub(super) fn effort_word(self, effort: Option<Effort>) -> Option<&'static str> {
+        match (self, effort?) {
+            (Self::Enabled { .. } | Self::Disabled, _) => None,
+            (Self::Adaptive { .. }, Effort::None | Effort::Low) => Some("low"),
+            (Self::Adaptive { .. }, Effort::Medium) => Some("medium"),
+            (Self::Adaptive { .. }, Effort::High) => Some("high"),
+            (Self::Adaptive { .. }, Effort::Max) => Some("max"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,8 +55,13 @@ pub(super) enum Generation {
     },
     /// 4.6: decides itself how much it thinks, and still takes a temperature.
     Adaptive,
-    /// Since 4.7, and whatever has no version in its name: also refuses a temperature.
+    /// 4.7 to 4.9, and whatever has no version in its name: also refuses a temperature.
     Newest,
+    /// Since 5.0: thinks also where nothing is said of it, and what it says between calls is a part of its thoughts.
+    Thinker {
+        /// Whether it can be told not to.
+        can_stop: bool,
+    },
     /// Not a Claude by its name, behind a gateway: as the newest, but a temperature is its own affair.
     Foreign,
 }
@@ -58,7 +78,9 @@ impl Generation {
             (4, 0..=1) if name.contains("opus") => Self::Budgeted { most_tokens: 32_000 },
             (3, _) | (4, 0..=5) => Self::Budgeted { most_tokens: 64_000 },
             (4, 6) => Self::Adaptive,
-            _ => Self::Newest,
+            (4, _) => Self::Newest,
+            // 5.5: the small one alone.
+            (_, minor) => Self::Thinker { can_stop: version == (5, 0) || (minor == 5 && name.contains("haiku")) },
         }
     }
 
@@ -66,12 +88,17 @@ impl Generation {
     pub(super) fn takes_temperature(self) -> bool {
         match self {
             Self::Unthinking | Self::Budgeted { .. } | Self::Adaptive | Self::Foreign => true,
-            Self::Newest => false,
+            Self::Newest | Self::Thinker { .. } => false,
         }
     }
 
     /// The `thinking` for `effort` before an answer of `max_tokens`; `None` leaves it to the model.
     pub(super) fn thinking(self, effort: Option<Effort>, max_tokens: u32) -> Option<Thinking> {
+        let adaptive = Thinking::Adaptive { display: Display::Summarized };
+        if let Self::Thinker { can_stop } = self {
+            let stops = can_stop && effort == Some(Effort::None);
+            return Some(if stops { Thinking::Disabled } else { adaptive });
+        }
         let budget_tokens = match effort? {
             Effort::None => return None,
             Effort::Low => 2048,
@@ -85,7 +112,7 @@ impl Generation {
                 let budget_tokens = budget_tokens.min(most_tokens.saturating_sub(max_tokens));
                 (budget_tokens >= MIN_BUDGET).then_some(Thinking::Enabled { budget_tokens })
             }
-            Self::Adaptive | Self::Newest | Self::Foreign => Some(Thinking::Adaptive { display: Display::Summarized }),
+            Self::Adaptive | Self::Newest | Self::Thinker { .. } | Self::Foreign => Some(adaptive),
         }
     }
 }
@@ -98,7 +125,7 @@ pub(super) fn most_tokens(model: &str) -> u32 {
         Generation::Unthinking if model.contains("3-5") || model.contains("3.5") => 8192,
         Generation::Unthinking => 4096,
         Generation::Budgeted { most_tokens } => most_tokens,
-        Generation::Adaptive | Generation::Newest => 64_000,
+        Generation::Adaptive | Generation::Newest | Generation::Thinker { .. } => 64_000,
         // Unknown, and more than a model can write is refused.
         Generation::Foreign => 8192,
     }
@@ -159,6 +186,8 @@ mod tests {
 
     const SMALL: Generation = Generation::Budgeted { most_tokens: 32_000 };
     const LARGE: Generation = Generation::Budgeted { most_tokens: 64_000 };
+    const STOPS: Generation = Generation::Thinker { can_stop: true };
+    const THINKS: Generation = Generation::Thinker { can_stop: false };
 
     #[test]
     fn a_models_name_tells_what_it_can_do() {
@@ -175,13 +204,15 @@ mod tests {
             ("claude-opus-4-5@20251101", LARGE, "another cloud's name"),
             ("claude-sonnet-4-6", Generation::Adaptive, "the first that decides itself"),
             ("claude-opus-4-7", Generation::Newest, "the first without a temperature"),
-            ("claude-sonnet-5-5", Generation::Newest, "the default"),
-            ("claude-opus-10", Generation::Newest, "one to come"),
+            ("claude-opus-5", STOPS, "the first that thinks by itself"),
+            ("claude-sonnet-5-5", THINKS, "the default"),
+            ("claude-haiku-5-5", STOPS, "the small one of those"),
+            ("claude-opus-10", THINKS, "one to come"),
             ("anthropic.claude-v2:1", Generation::Unthinking, "before families: a cloud's number is its version"),
             ("claude-v1.3", Generation::Unthinking, "one before it"),
             ("anthropic.claude-instant-v1", Generation::Unthinking, "the small one of those"),
             ("claude-v4.5-sonnet", LARGE, "an alias with its version before the family"),
-            ("claude-v10", Generation::Newest, "no old one, whatever it begins with"),
+            ("claude-v10", THINKS, "no old one, whatever it begins with"),
             ("claude", Generation::Newest, "an alias without a version"),
             ("my-claude", Generation::Newest, "the same"),
             ("anthropic.claude-3-opus-20240229-v1:0", Generation::Unthinking, "a date and a cloud's number"),
@@ -243,6 +274,20 @@ mod tests {
             assert_eq!(generation.thinking(Some(Effort::None), 1000), None);
         }
         assert_eq!(Generation::Unthinking.thinking(Some(Effort::Max), 1000), None);
+        for (generation, effort, thinking, word) in [
+            (STOPS, None, adaptive, None),
+            (STOPS, Some(Effort::None), Some(Thinking::Disabled), None),
+            (STOPS, Some(Effort::Max), adaptive, Some("max")),
+            (THINKS, None, adaptive, None),
+            (THINKS, Some(Effort::None), adaptive, Some("low")),
+        ] {
+            let of_it = generation.thinking(effort, 1000);
+            assert_eq!(
+                (of_it, of_it.and_then(|it| it.effort_word(effort))),
+                (thinking, word),
+                "{generation:?}, {effort:?}"
+            );
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::chat::model::Effort;
-use crate::llm::anthropic::{Generation, Holds, Thinking};
+use crate::llm::anthropic::{Generation, Holds, Thinking, most_tokens};
 
 /// The makers whose models differ in what a request may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,10 +107,7 @@ impl Model {
         match self {
             Self::Anthropic { generation, .. } => {
                 let thinking = generation.thinking(effort, max_tokens)?;
-                let output_config = match thinking {
-                    Thinking::Adaptive { .. } => effort.map(|effort| OutputConfig { effort: effort.name() }),
-                    Thinking::Enabled { .. } => None,
-                };
+                let output_config = thinking.effort_word(effort).map(|effort| OutputConfig { effort });
                 Some(OwnFields::Thinking { thinking, output_config })
             }
             Self::OpenWeights => Some(OwnFields::Reasoning {
@@ -125,11 +122,14 @@ impl Model {
         }
     }
 
-    /// What an answer may be long, thoughts included: where a budget needs a limit and none is set.
-    pub(super) fn most_tokens(self) -> u32 {
+    /// What an answer of the model called `name` may be long where no limit is set, thoughts included; `None` leaves it to the
+    /// service, which cuts those of Claude at 4096 tokens (litellm#41529).
+    pub(super) fn most_tokens(self, name: &str) -> Option<u32> {
         match self {
-            Self::Anthropic { generation: Generation::Budgeted { most_tokens }, .. } => most_tokens,
-            Self::Anthropic { .. } | Self::Nova | Self::OpenWeights | Self::Other => 64_000,
+            // 3.5 is not one model there, and the first one takes no more than that.
+            Self::Anthropic { generation: Generation::Unthinking, .. } => None,
+            Self::Anthropic { .. } => Some(most_tokens(name)),
+            Self::Nova | Self::OpenWeights | Self::Other => None,
         }
     }
 }
@@ -204,7 +204,14 @@ mod tests {
                 1000,
                 r#"{"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"max"}}"#,
             ),
-            ("anthropic.claude-sonnet-5-5", Effort::None, 1000, "null"),
+            (
+                "anthropic.claude-sonnet-5-5",
+                Effort::None,
+                1000,
+                r#"{"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}}"#,
+            ),
+            ("anthropic.claude-opus-5", Effort::None, 1000, r#"{"thinking":{"type":"disabled"}}"#),
+            ("anthropic.claude-opus-4-7", Effort::None, 1000, "null"),
             ("openai.gpt-oss-20b-1:0", Effort::Max, 1000, r#"{"reasoning_effort":"high"}"#),
             ("amazon.nova-pro-v1:0", Effort::High, 1000, "null"),
         ] {

@@ -344,7 +344,7 @@ impl Asked {
             model: &self.choice,
             deadline: None,
         };
-        serde_json::to_value(wire::Request::new(&request, &origin(self.model))).unwrap()
+        serde_json::to_value(wire::Request::new(&request, &origin(self.model), false)).unwrap()
     }
 }
 

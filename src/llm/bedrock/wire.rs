@@ -77,8 +77,8 @@ enum ToolChoice<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The request of `chat` to the model of `origin`.
-    pub(super) fn new(chat: &ChatRequest<'a>, origin: &ModelOrigin) -> Self {
+    /// The request of `chat` to the model of `origin`; with the thoughts of its turns in this run, unless it `forgets` them.
+    pub(super) fn new(chat: &ChatRequest<'a>, origin: &ModelOrigin, forgets: bool) -> Self {
         let model = Model::named(&origin.model);
         let entries = history::entries(chat.messages, origin);
         let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
                 }
                 Entry::Assistant(turn) => {
                     let is_of_this_run = loop_begins.is_none_or(|begin| at > begin);
-                    let content = assistant(&turn, is_of_this_run, model);
+                    let content = assistant(&turn, is_of_this_run && !forgets, model);
                     let thinks = matches!(content.first(), Some(Block::ReasoningContent(_) | Block::Raw(_)));
                     // As the models' maker has it: they think at a turn's beginning only, and one that another model began
                     // without a thought cannot go on with one.
@@ -137,9 +137,11 @@ impl<'a> Request<'a> {
             message.content.push(Block::CachePoint(CachePoint::Default));
         }
         let tool_choice = tool_choice(chat, model);
-        // Who has to call a tool may not think first.
-        let effort = chat.model.effort.filter(|_| tool_choice.is_none());
-        let own = model.thinking(effort, chat.model.max_tokens.unwrap_or_default());
+        // Who has to call a tool is not asked to think first.
+        let own = match tool_choice {
+            Some(_) => None,
+            None => model.thinking(chat.model.effort, chat.model.max_tokens.unwrap_or_default()),
+        };
         let own = own.filter(|own| match own {
             OwnFields::Thinking { thinking: Thinking::Enabled { .. }, .. } => goes_on.unwrap_or(true),
             OwnFields::Thinking { .. } | OwnFields::Reasoning { .. } => true,
@@ -147,7 +149,7 @@ impl<'a> Request<'a> {
         Self {
             messages,
             system: system(chat, model, caches),
-            inference_config: inference_config(chat, model, own),
+            inference_config: inference_config(chat, (model, &origin.model), own),
             tool_config: tool_config(chat, &called, tool_choice, caches_tools),
             additional_model_request_fields: own,
         }
@@ -159,18 +161,17 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Where no limit is set, it is the model's own.
-fn inference_config(chat: &ChatRequest<'_>, model: Model, own: Option<OwnFields>) -> InferenceConfig {
+fn inference_config(chat: &ChatRequest<'_>, (model, name): (Model, &str), own: Option<OwnFields>) -> InferenceConfig {
     let (budget, thinks) = match own {
         Some(OwnFields::Thinking { thinking: Thinking::Enabled { budget_tokens }, .. }) => (budget_tokens, true),
         Some(OwnFields::Thinking { thinking: Thinking::Adaptive { .. }, .. }) => (0, true),
+        Some(OwnFields::Thinking { thinking: Thinking::Disabled, .. }) => (0, false),
         Some(OwnFields::Reasoning { .. }) | None => (0, false),
     };
     InferenceConfig {
         max_tokens: match chat.model.max_tokens {
             Some(of_answer) => Some(of_answer.saturating_add(budget)),
-            // The budget has to be below it.
-            None => (budget > 0).then(|| model.most_tokens()),
+            None => model.most_tokens(name),
         },
         temperature: chat
             .model
@@ -251,13 +252,13 @@ fn system<'a>(chat: &ChatRequest<'a>, model: Model, caches: bool) -> Vec<Block<'
 /// The message's blocks: exactly as they came when a thought of it goes back, since this is checked; else text, then calls.
 /// Signed reasoning goes back with the results of its own run, to the model that wrote it.
 /// Text beside calls is left out where the model takes none.
-fn assistant<'a>(turn: &AssistantTurn<'a>, is_of_this_run: bool, model: Model) -> Vec<Block<'a>> {
+fn assistant<'a>(turn: &AssistantTurn<'a>, recalls: bool, model: Model) -> Vec<Block<'a>> {
     let is_thought = |part: &AssistantPart| match part {
         AssistantPart::Thinking { replay, .. } => replay.is_some(),
         AssistantPart::Opaque(_) => true,
         AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } => false,
     };
-    let goes_back = turn.is_ours && is_of_this_run && turn.parts.iter().any(is_thought);
+    let goes_back = turn.is_ours && recalls && turn.parts.iter().any(is_thought);
     let (mut blocks, mut calls) = (Vec::with_capacity(turn.parts.len()), Vec::new());
     for part in turn.parts {
         match part {
@@ -302,7 +303,8 @@ fn results<'a>(turn: &AssistantTurn<'a>, model: Model, sent: SentFiles<'a>) -> (
             behind.push(Block::Text(returned_by(&answer.call.name, &id(&answer.call.id)).into()));
             behind.append(&mut made);
         }
-        if content.is_empty() && answer.is_error {
+        // An empty list is refused by some.
+        if content.is_empty() {
             content.push(Block::Text(NO_OUTPUT.into()));
         }
         let status = if answer.is_error { "error" } else { "success" };

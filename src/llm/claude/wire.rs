@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -10,8 +10,7 @@ use super::form::{Form, Way};
 use crate::agent::ports::llm::{ChatRequest, MustCall, SentFiles};
 use crate::chat::file::FileRef;
 use crate::chat::ids::ToolCallId;
-use crate::chat::message::{AssistantPart, ModelOrigin};
-use crate::chat::model::Effort;
+use crate::chat::message::{AssistantPart, ModelOrigin, Replay};
 use crate::chat::tool::ToolDef;
 use crate::llm::anthropic::{Generation, Thinking, most_tokens};
 use crate::llm::files::{Data, Piece, pieces, returned_by};
@@ -103,7 +102,7 @@ enum Block<'a> {
     },
     Thinking {
         thinking: &'a str,
-        signature: &'a RawValue,
+        signature: Signature<'a>,
     },
     ToolUse {
         id: Cow<'a, str>,
@@ -133,6 +132,19 @@ enum Block<'a> {
     Raw(&'a RawValue),
 }
 
+/// A thought's signature as it came; of an unsigned one an empty text.
+#[derive(Debug)]
+struct Signature<'a>(Option<&'a RawValue>);
+
+impl Serialize for Signature<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(signature) => signature.serialize(serializer),
+            None => serializer.serialize_str(""),
+        }
+    }
+}
+
 /// The bytes of a picture or a document.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "base64")]
@@ -157,13 +169,16 @@ enum CacheControl {
 }
 
 impl<'a> Request<'a> {
-    /// The request of `chat` to the model of `origin`, in the given version of the API, its answer in that `form`.
+    /// The request of `chat` to the model of `origin`, in the given version of the API, its answer in that `form`; with the
+    /// thoughts of its turns so far, unless it `forgets` them.
     pub(super) fn new(
         chat: &ChatRequest<'a>,
         origin: &'a ModelOrigin,
         version: Version<'_>,
         form: &'a Form<'a>,
+        forgets: bool,
     ) -> Self {
+        let generation = Generation::from_model(&origin.model);
         let entries = history::entries(chat.messages, origin);
         let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         let mut messages: Vec<Message<'a>> = Vec::new();
@@ -189,7 +204,14 @@ impl<'a> Request<'a> {
                 }
                 Entry::Assistant(turn) => {
                     let is_of_this_run = loop_begins.is_none_or(|begin| at > begin);
-                    let message = Message { role: "assistant", content: assistant(&turn, is_of_this_run) };
+                    let recalls = match generation {
+                        _ if forgets => Recalls::Nothing,
+                        // DeepSeek wants the thoughts of every turn with calls back, signed or not.
+                        Generation::Foreign => Recalls::All,
+                        _ if is_of_this_run => Recalls::Signed,
+                        _ => Recalls::Nothing,
+                    };
+                    let message = Message { role: "assistant", content: assistant(&turn, recalls) };
                     // These models think at a turn's beginning only, so its later answers need no thought; but those of
                     // another model may have begun a thought that is not here.
                     goes_on = Some(match goes_on {
@@ -203,18 +225,20 @@ impl<'a> Request<'a> {
                 }
             }
         }
-        let generation = Generation::from_model(&origin.model);
         let tool_choice = tool_choice(chat, form);
-        // Who has to call a tool may not think first.
+        // Who has to call a tool is not asked to think first.
         let is_forced = matches!(tool_choice, Some(ToolChoice::Any | ToolChoice::Tool { .. }));
-        let effort = chat.model.effort.filter(|_| !is_forced);
-        let thinking =
-            generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()).filter(|thinking| match thinking {
-                Thinking::Adaptive { .. } => true,
-                // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
-                // run that stopped before its answer.
-                Thinking::Enabled { .. } => goes_on.unwrap_or(true),
-            });
+        let effort = chat.model.effort;
+        let thinking = match is_forced {
+            true => None,
+            false => generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()),
+        };
+        let thinking = thinking.filter(|thinking| match thinking {
+            Thinking::Adaptive { .. } | Thinking::Disabled => true,
+            // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
+            // run that stopped before its answer.
+            Thinking::Enabled { .. } => goes_on.unwrap_or(true),
+        });
         // The next turn of the loop sends all of this again; and the turn before ended with the other mark, which is found
         // again however many results have come since.
         for message in messages.iter_mut().rev().filter(|message| message.role == "user").take(2) {
@@ -222,7 +246,7 @@ impl<'a> Request<'a> {
         }
         let budget = match thinking {
             Some(Thinking::Enabled { budget_tokens }) => budget_tokens,
-            Some(Thinking::Adaptive { .. }) | None => 0,
+            Some(Thinking::Adaptive { .. } | Thinking::Disabled) | None => 0,
         };
         let (anthropic_version, model) = match version {
             Version::Header(_) => (None, Some(origin.model.as_str())),
@@ -239,7 +263,7 @@ impl<'a> Request<'a> {
             stream: true,
             temperature: temperature(chat, generation, version, thinking),
             thinking,
-            output_config: output_config(effort_word(thinking, effort), form),
+            output_config: output_config(thinking.and_then(|thinking| thinking.effort_word(effort)), form),
             system: system(chat, form),
             messages,
             tools: tools(chat, form),
@@ -299,16 +323,6 @@ fn tool_choice<'a>(chat: &ChatRequest<'a>, form: &'a Form<'a>) -> Option<ToolCho
     }
 }
 
-fn effort_word(thinking: Option<Thinking>, effort: Option<Effort>) -> Option<&'static str> {
-    match (thinking?, effort?) {
-        (Thinking::Enabled { .. }, _) | (Thinking::Adaptive { .. }, Effort::None) => None,
-        (Thinking::Adaptive { .. }, Effort::Low) => Some("low"),
-        (Thinking::Adaptive { .. }, Effort::Medium) => Some("medium"),
-        (Thinking::Adaptive { .. }, Effort::High) => Some("high"),
-        (Thinking::Adaptive { .. }, Effort::Max) => Some("max"),
-    }
-}
-
 /// The tools; the last ends with a cache mark, so that runs of other instructions find them too. Not where the client's
 /// instructions end with one: there are four. What only this run has stands behind it.
 fn tools<'a>(chat: &ChatRequest<'a>, form: &'a Form<'a>) -> Vec<Tool<'a>> {
@@ -339,18 +353,26 @@ fn system<'a>(chat: &ChatRequest<'a>, form: &'a Form<'a>) -> Vec<Block<'a>> {
     parts.map(|(text, cache_control)| Block::Text { text: text.into(), cache_control }).collect()
 }
 
+/// Which thoughts of a turn its model gets back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recalls {
+    Nothing,
+    /// Those that are signed. The API binds them to all that stood before them, and by the next run the screen state in
+    /// `system` is another: they would be refused. Without any they are not missed.
+    Signed,
+    All,
+}
+
 /// The message's blocks: exactly as they came when a thought of it goes back, since this is checked; else text, then
 /// calls.
-///
-/// Thinking goes back with the results of its own run. The API binds it to all that stood before it, and by the next run
-/// the screen state in `system` is another: it would be refused. Without any it is not missed.
-fn assistant<'a>(turn: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a>> {
-    let is_thought = |part: &AssistantPart| match part {
-        AssistantPart::Thinking { replay, .. } => replay.is_some(),
-        AssistantPart::Opaque(_) => true,
+fn assistant<'a>(turn: &AssistantTurn<'a>, recalls: Recalls) -> Vec<Block<'a>> {
+    let recalls = if turn.is_ours { recalls } else { Recalls::Nothing };
+    let is_recalled = |part: &AssistantPart| match part {
+        AssistantPart::Thinking { replay: None, .. } => recalls == Recalls::All,
+        AssistantPart::Thinking { .. } | AssistantPart::Opaque(_) => recalls != Recalls::Nothing,
         AssistantPart::Text { .. } | AssistantPart::ToolCall { .. } => false,
     };
-    let goes_back = turn.is_ours && is_of_this_run && turn.parts.iter().any(is_thought);
+    let goes_back = turn.parts.iter().any(is_recalled);
     let (mut blocks, mut calls) = (Vec::with_capacity(turn.parts.len()), Vec::new());
     for part in turn.parts {
         match part {
@@ -358,10 +380,11 @@ fn assistant<'a>(turn: &AssistantTurn<'a>, is_of_this_run: bool) -> Vec<Block<'a
             AssistantPart::Text { text, .. } if !text.trim().is_empty() => {
                 blocks.push(Block::Text { text: text.into(), cache_control: None });
             }
-            AssistantPart::Thinking { text, replay: Some(replay) } if goes_back => {
-                blocks.push(Block::Thinking { thinking: text, signature: replay.raw() });
+            AssistantPart::Thinking { text, replay } if is_recalled(part) => {
+                let signature = replay.as_ref().map(Replay::raw);
+                blocks.push(Block::Thinking { thinking: text, signature: Signature(signature) });
             }
-            AssistantPart::Opaque(replay) if goes_back => blocks.push(Block::Raw(replay.raw())),
+            AssistantPart::Opaque(replay) if is_recalled(part) => blocks.push(Block::Raw(replay.raw())),
             AssistantPart::ToolCall { call, .. } => {
                 let block = Block::ToolUse { id: id(&call.id), name: &call.name, input: Arguments(&call.input) };
                 if goes_back { blocks.push(block) } else { calls.push(block) }

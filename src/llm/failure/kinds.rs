@@ -54,17 +54,21 @@ const NO_MODEL_MARKS: [&str; 2] = [
 ];
 
 /// Words of a message, in lower case, that mean one thing whatever the status, where all of a row are there.
-const PHRASES: [(&[&str], Kind); 29] = [
+const PHRASES: [(&[&str], Kind); 35] = [
     // Anthropic.
     (&["credit balance is too low"], Kind::QuotaExceeded),
     (&["prompt is too long"], Kind::ContextTooLong),
     (&["exceed context limit"], Kind::ContextTooLong),
+    (&["specified api usage limits"], Kind::QuotaExceeded),
+    (&["blocked by content filtering policy"], Kind::ContentFiltered),
     // OpenAI: one request over the limit of a whole minute (a 429); then what it and many others say of the window.
     (&["request too large for", "tokens per min"], Kind::ContextTooLong),
     (&["maximum context length is", "tokens"], Kind::ContextTooLong),
     (&["exceeds the context window"], Kind::ContextTooLong),
     // Google.
     (&["exceeds the maximum number of tokens"], Kind::ContextTooLong),
+    (&["input token count is", "only supports up to"], Kind::ContextTooLong),
+    (&["request payload size exceeds the limit"], Kind::ContextTooLong),
     // xAI (cline#3120); its wrong key is a 400.
     (&["maximum prompt length is"], Kind::ContextTooLong),
     (&["incorrect api key provided"], Kind::Unauthorized),
@@ -76,10 +80,14 @@ const PHRASES: [(&[&str], Kind); 29] = [
     // Ollama.
     (&["input length exceeds the context length"], Kind::ContextTooLong),
     (&["error parsing tool call"], Kind::ModelFault),
+    // Ollama's cloud: for hours or days (a 429).
+    (&["usage limit", "upgrade"], Kind::QuotaExceeded),
     // vLLM.
     (&["longer than the maximum model length"], Kind::ContextTooLong),
     // SGLang (sglang#4048).
     (&["input length (", "exceeds the maximum allowed length"], Kind::ContextTooLong),
+    // Poolside (pi#4943).
+    (&["exceeds the maximum allowed input length"], Kind::ContextTooLong),
     // OpenRouter: a 429 until tomorrow; a 403 of its moderation.
     (&["free-models-per-day"], Kind::QuotaExceeded),
     (&["requires moderation", "input was flagged"], Kind::ContentFiltered),
@@ -119,7 +127,8 @@ impl Words {
             Some(404) => Kind::ModelNotFound,
             Some(413) => Kind::ContextTooLong,
             Some(429) => Kind::RateLimited { retry_after },
-            Some(408 | 409 | 500..) => Kind::Unavailable { retry_after },
+            // 499: Google's servers gave up on their own (gemini-cli#20309).
+            Some(408 | 409 | 499 | 500..) => Kind::Unavailable { retry_after },
             Some(400 | 422) if is_about_length() => Kind::ContextTooLong,
             Some(_) => Kind::Rejected,
             None => match self.marks.iter().find_map(|mark| of_mark_in_stream(mark, retry_after)) {

@@ -44,7 +44,25 @@ enum Refusal {
 }
 
 /// Codes and parameters of a refused request that somebody can do something about; no other word of a vendor's is kept.
-const NAMES: [&str; 4] = ["invalid_encrypted_content", "include", "reasoning.summary", "temperature"];
+const NAMES: [&str; 5] =
+    ["invalid_encrypted_content", "include", "reasoning.effort", "reasoning.summary", "temperature"];
+
+/// A thought does not fit what stands before it, or is of another key.
+pub(crate) const BOUND_THOUGHT: &str = "bound_thought";
+
+/// The model cannot think, or not as much.
+pub(crate) const THINKING: &str = "thinking";
+
+/// The same by what a message says, in lower case, where all of a row are there.
+const SAYINGS: [(&[&str], &str); 5] = [
+    // Anthropic, and at Amazon.
+    (&["bound to a different conversation"], BOUND_THOUGHT),
+    (&["invalid `signature` in `thinking` block"], BOUND_THOUGHT),
+    (&["invalid signature in thinking block"], BOUND_THOUGHT),
+    // Ollama.
+    (&["does not support thinking"], THINKING),
+    (&["think value", "is not supported for this model"], THINKING),
+];
 
 /// An error object inside a stream: `{"message", "type", "code", …}` or a plain text.
 #[derive(Debug)]
@@ -120,8 +138,10 @@ pub(crate) fn of_status(
     }
     let retry_after = headers::retry_after(headers, now).or(words.retry_after);
     let kind = words.kind(Some(status.as_u16()), retry_after);
-    let names =
-        NAMES.into_iter().filter(|name| words.marks.iter().chain(&words.params).any(|said| said == name)).collect();
+    let message = words.message.to_lowercase();
+    let names = NAMES.into_iter().filter(|name| words.marks.iter().chain(&words.params).any(|said| said == name));
+    let said = SAYINGS.iter().filter(|(parts, _)| parts.iter().all(|part| message.contains(part)));
+    let names = names.chain(said.map(|(_, name)| *name)).collect();
     let detail = Refusal::Status { status: status.as_u16(), message: words.message, names };
     ProviderError {
         retryable: headers::should_retry(headers).unwrap_or_else(|| kind.is_retryable()),
@@ -130,7 +150,7 @@ pub(crate) fn of_status(
     }
 }
 
-/// Whether the refusal of a request names `name`, one of [`NAMES`]: as its code, or as the parameter that it refuses.
+/// Whether the refusal of a request is about `name`: by its code, the parameter that it refuses ([`NAMES`]), or its words.
 pub(crate) fn is_about(error: &ProviderError, name: &str) -> bool {
     match error.detail.downcast_ref() {
         Some(Refusal::Status { names, .. } | Refusal::Cleaned { names, .. }) => names.contains(&name),

@@ -4,6 +4,7 @@ mod fold;
 mod wire;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
@@ -12,13 +13,15 @@ use serde::Deserialize;
 use self::fold::Fold;
 use super::Setup;
 use super::answer;
+use super::failure;
 use super::http::{self, ConnectError, Endpoint};
 use super::ndjson::Ndjson;
 use super::recorded;
 use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
+use crate::chat::file::FileKind;
 use crate::chat::message::ModelOrigin;
-use crate::llm::files::{IMAGE_BYTES, IMAGES, Known, PDF_BYTES, READS, SEES, Sight};
+use crate::llm::files::{IMAGE_BYTES, Known, PDF_BYTES, READS, SEES, Sight};
 
 /// What its models can be given (ollama.com, Vision models, 24 November 2026).
 const SIGHT: Sight = Sight {
@@ -35,7 +38,8 @@ const SIGHT: Sight = Sight {
         Known { name: "moondream", input: SEES },
         Known { name: "mistral-small3", input: SEES },
     ],
-    images: IMAGES,
+    // Of a GIF it says that its format is unknown.
+    images: &[FileKind::Png, FileKind::Jpeg, FileKind::Webp],
     image_bytes: IMAGE_BYTES,
     image_side: u32::MAX,
     images_max: usize::MAX,
@@ -87,6 +91,8 @@ struct Ollama {
     origin: Arc<ModelOrigin>,
     endpoint: Endpoint,
     num_ctx: Option<u32>,
+    /// Whether the model has refused to be told how much to think.
+    thinks_not: AtomicBool,
 }
 
 impl Ollama {
@@ -100,14 +106,28 @@ impl Ollama {
         let endpoint = Endpoint::new(net, url, "application/x-ndjson", HeaderMap::new())
             .with_patience(patience)
             .with_key(section, AUTHORIZATION, "Bearer ", &common.api_key)?;
-        Ok(Self { origin, endpoint, num_ctx })
+        Ok(Self { origin, endpoint, num_ctx, thinks_not: AtomicBool::new(false) })
     }
 }
 
 #[async_trait]
 impl LlmProvider for Ollama {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let opened = self.endpoint.post(&wire::Request::new(&request, &self.origin, self.num_ctx)).await?;
+        let mut effort = request.model.effort.filter(|_| !self.thinks_not.load(Ordering::Relaxed));
+        let opened = loop {
+            let body = wire::Request::new(&request, &self.origin, self.num_ctx, effort);
+            match self.endpoint.post(&body).await {
+                Err(error) if effort.is_some() && failure::is_about(&error, failure::THINKING) => {
+                    self.thinks_not.store(true, Ordering::Relaxed);
+                    tracing::info!(
+                        gen_ai.request.model = self.origin.model,
+                        "the model does not think: effort is left out"
+                    );
+                    effort = None;
+                }
+                answered => break answered?,
+            }
+        };
         Ok(answer::stream(&self.origin, opened, reader()))
     }
 }

@@ -118,8 +118,13 @@ struct ToolFunction<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The request of `chat` to the model of `origin`, with a context window of `num_ctx` tokens.
-    pub(super) fn new(chat: &ChatRequest<'a>, origin: &'a ModelOrigin, num_ctx: Option<u32>) -> Self {
+    /// The request of `chat` to the model of `origin`, with a context window of `num_ctx` tokens, and that much thinking.
+    pub(super) fn new(
+        chat: &ChatRequest<'a>,
+        origin: &'a ModelOrigin,
+        num_ctx: Option<u32>,
+        effort: Option<Effort>,
+    ) -> Self {
         let mut messages = Vec::new();
         // The server holds the model to a form and tells it nothing of it; and to call a tool it forces none.
         let words = chat.format.map(form::of_answer).or_else(|| form::of_call(chat.must_call));
@@ -160,7 +165,7 @@ impl<'a> Request<'a> {
             format: chat.format.filter(|_| !form::has_tools(chat)).map(format),
             stream: true,
             truncate: false,
-            think: chat.model.effort.map(|effort| think(effort, &origin.model)),
+            think: effort.map(|effort| think(effort, &origin.model)),
             options: Options { num_ctx, num_predict: chat.model.max_tokens, temperature: chat.model.temperature },
         }
     }

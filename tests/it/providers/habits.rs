@@ -47,6 +47,20 @@ async fn temperature_and_effort_are_sent_in_the_server_s_own_words_when_somebody
     }
 }
 
+#[tokio::test]
+async fn a_model_of_ollama_that_cannot_think_is_not_told_to_again() {
+    let error = r#"{"error":"\"llama3.1:8b\" does not support thinking"}"#;
+    let seen = || Answer::status(500, "text/plain", "seen");
+    let upstream = Upstream::script([Answer::status(400, "application/json", error), seen(), seen()]).await;
+    let provider = connect(Vendor::Ollama, &config(&upstream.url()));
+    let model = ModelChoice { effort: Some(Effort::High), ..ModelChoice::from_model(some_model(), Some(100)) };
+    for _ in 0..2 {
+        assert!(ask(&*provider, &[Message::User(UserMessage::new("hello"))], &model).await.is_none());
+    }
+    let thinks: Vec<_> = upstream.requests().iter().map(|request| request.json().get("think").cloned()).collect();
+    assert_eq!(thinks, [Some(json!(true)), None, None]);
+}
+
 /// The defaults, but for what `text` says of the vendor.
 fn openai(text: &str) -> llm::LlmConfig {
     let mut config = llm::LlmConfig::default();

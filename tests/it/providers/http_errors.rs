@@ -64,6 +64,48 @@ async fn an_error_has_the_kind_that_tells_the_operator_what_to_do() {
         (
             "claude",
             400,
+            r#"{"error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#,
+            Kind::QuotaExceeded,
+        ),
+        (
+            "claude",
+            400,
+            r#"{"error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}"#,
+            Kind::ContentFiltered,
+        ),
+        (
+            "gemini",
+            400,
+            r#"{"error":{"status":"INVALID_ARGUMENT","message":"Unable to submit request because the input token count is 32825 but model only supports up to 32768."}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "gemini",
+            400,
+            r#"{"error":{"status":"INVALID_ARGUMENT","message":"Request payload size exceeds the limit: 314572800 bytes."}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "gemini",
+            499,
+            r#"{"error":{"code":499,"message":"The operation was cancelled.","status":"CANCELLED"}}"#,
+            Kind::Unavailable { retry_after: None },
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"Input length 131393 exceeds the maximum allowed input length of 131040 tokens."}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "ollama",
+            429,
+            r#"{"error":"you (x) have reached your weekly usage limit, upgrade for higher limits: https://ollama.com/upgrade"}"#,
+            Kind::QuotaExceeded,
+        ),
+        (
+            "claude",
+            400,
             r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
             Kind::QuotaExceeded,
         ),

@@ -18,6 +18,7 @@ mod resilience;
 mod responses;
 mod scenarios;
 mod signed;
+mod thoughts;
 mod transcripts;
 mod vertex;
 mod whole_server;

@@ -157,16 +157,21 @@ fn maker(vendor: Vendor, origin: &ModelOrigin) -> Vendor {
 }
 
 /// A server that keeps what it is sent, and a provider that sends it there.
-struct Sent {
-    upstream: Upstream,
+pub(super) struct Sent {
+    pub(super) upstream: Upstream,
     config: llm::LlmConfig,
     origin: ModelOrigin,
-    asked: Asked,
+    pub(super) asked: Asked,
 }
 
 impl Sent {
-    async fn to(model: Model) -> Self {
-        let upstream = Upstream::choosing(|_| Some(Answer::status(500, "text/plain", "seen"))).await;
+    pub(super) async fn to(model: Model) -> Self {
+        Self::to_one_that(model, |_| Answer::status(500, "text/plain", "seen")).await
+    }
+
+    /// The same where the server answers so.
+    pub(super) async fn to_one_that(model: Model, answers: fn(&Request) -> Answer) -> Self {
+        let upstream = Upstream::choosing(move |request| Some(answers(request))).await;
         let mut config = config(&upstream.url());
         (model.change)(&mut config, &upstream.url());
         let origin = origin(model.vendor, &config);
@@ -178,7 +183,7 @@ impl Sent {
     }
 
     /// The request that the vendor gets for the first `messages` of a scenario.
-    async fn request(&self, scenario: &Scenario, messages: &[Message]) -> Request {
+    pub(super) async fn request(&self, scenario: &Scenario, messages: &[Message]) -> Request {
         self.request_that(scenario.may_call, scenario, messages).await
     }
 
@@ -490,31 +495,6 @@ async fn a_temperature_goes_where_it_is_no_error() {
         let body = sent.request(&scenario, &scenario.messages[..1]).await.json();
         let settings = body.get("generationConfig").unwrap_or(&body);
         assert_eq!(settings.get("temperature").and_then(serde_json::Value::as_f64), expected, "{reason}");
-    }
-}
-
-#[tokio::test]
-async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own() {
-    const SMALL: Model = Model {
-        vendor: Vendor::Claude,
-        is_responses: false,
-        change: |config, _| set(config, Vendor::Claude, "model = 'claude-opus-4-1'"),
-    };
-    for (scenario, messages, expected, reason) in [
-        (scenarios::thinking as fn(&Asked) -> Scenario, 3, Some(8192), "a turn begins"),
-        (scenarios::thinking, 5, Some(8192), "it goes on"),
-        (scenarios::stopped, 8, None, "the stopped run's results belong to the turn, and its thoughts are gone"),
-        (scenarios::interrupted, 3, Some(2048), "nobody else has answered"),
-        (scenarios::interrupted, 5, None, "another model has"),
-        (scenarios::interrupted, 7, None, "and had before the last answer"),
-        (scenarios::fallback, 5, None, "another model began it"),
-        (scenarios::fallback, 3, Some(2048), "its words are no turn that goes on"),
-    ] {
-        let sent = Sent::to(SMALL).await;
-        let scenario = scenario(&sent.asked);
-        let body = sent.request(&scenario, &scenario.messages[..messages]).await.json();
-        assert_eq!(body["thinking"]["budget_tokens"].as_u64(), expected, "{reason}");
-        assert_eq!(body["max_tokens"], 1000 + expected.unwrap_or(0), "{reason}");
     }
 }
 

@@ -270,6 +270,26 @@ async fn what_a_model_refuses_to_be_asked_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_refused_effort_is_the_models_own_from_then_on() {
+    let effort =
+        || refused(Some("reasoning.effort"), Some("unsupported_value"), "Unsupported value: 'high' is not supported.");
+    let settings = [WIRE, ("LLM__OPENAI__MODEL", "our-deployment")];
+    let s = openai::with(&[], &settings, [effort(), says("Here.").answer(), says("Again.").answer()]).await;
+    for text in ["Here.", "Again."] {
+        let body = json!({
+            "model": "open", "messages": [{"role": "user", "content": "Hello"}], "reasoning_effort": "xhigh",
+        });
+        let response =
+            s.app.http.post(s.app.url(openai::COMPLETIONS)).bearer_auth(&s.app.token).json(&body).send().await;
+        let told: Value = response.unwrap().json().await.unwrap();
+        assert_eq!(told["choices"][0]["message"]["content"], text, "{told}");
+    }
+    let asked: Vec<Value> =
+        s.model.requests().iter().map(|request| request.json()["reasoning"]["effort"].clone()).collect();
+    assert_eq!(asked, [json!("high"), Value::Null, Value::Null]);
+}
+
+#[tokio::test]
 async fn reasoning_that_cannot_be_opened_any_more_is_left_out_once() {
     let message = "The encrypted content gAAA...MQ== could not be verified. Reason: Encrypted content organization_id did not \
                    match the target organization.";

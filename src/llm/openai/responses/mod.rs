@@ -52,7 +52,7 @@ impl LlmProvider for Responses {
                 Ok(opened) => return Ok(answer::stream(&self.origin, opened, reader())),
                 Err(error) => error,
             };
-            let Some(less) = asks.without_refused(&error) else { return Err(error) };
+            let Some(less) = asks.without_refused(&error, body.effort()) else { return Err(error) };
             tracing::info!(gen_ai.request.model = self.origin.model, error = %error.detail, "asked again without what the model refuses");
             self.refused.remember(asks, less);
             asks = less;

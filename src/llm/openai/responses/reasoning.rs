@@ -81,6 +81,10 @@ pub(super) struct Asks {
     pub(super) summary: bool,
     /// A temperature.
     pub(super) temperature: bool,
+    /// That it thinks as much as it can, where that is wanted.
+    pub(super) highest: bool,
+    /// How much it thinks.
+    pub(super) effort: bool,
     /// That it reads reasoning of earlier turns.
     pub(super) replays: bool,
 }
@@ -90,11 +94,13 @@ impl Asks {
     pub(super) fn of_model(model: &str) -> Self {
         let reasons = reasons(model);
         // Who does not reason refuses the question for it (pydantic-ai#2867), who does refuses a temperature.
-        Self { encrypted: reasons != Some(false), summary: true, temperature: reasons != Some(true), replays: true }
+        let (encrypted, temperature) = (reasons != Some(false), reasons != Some(true));
+        Self { encrypted, summary: true, temperature, highest: true, effort: true, replays: true }
     }
 
-    /// Without what `error` refuses; `None` where it refuses nothing of this.
-    pub(super) fn without_refused(self, error: &ProviderError) -> Option<Self> {
+    /// Without what `error` refuses of a request with that effort in the server's words; `None` where it refuses nothing of this.
+    /// That a model cannot do without thinking stays an error.
+    pub(super) fn without_refused(self, error: &ProviderError, effort: Option<&str>) -> Option<Self> {
         if error.kind != ProviderErrorKind::Rejected {
             return None;
         }
@@ -107,6 +113,12 @@ impl Asks {
             Self { encrypted: false, ..self }
         } else if names("reasoning.summary") || words.contains("reasoning summar") {
             Self { summary: false, ..self }
+        } else if names("reasoning.effort") {
+            match effort {
+                Some("none") | None => self,
+                Some("xhigh") => Self { highest: false, ..self },
+                Some(_) => Self { effort: false, ..self },
+            }
         } else if names("temperature") {
             Self { temperature: false, ..self }
         } else {
@@ -122,6 +134,8 @@ pub(super) struct Refused {
     encrypted: AtomicBool,
     summary: AtomicBool,
     temperature: AtomicBool,
+    highest: AtomicBool,
+    effort: AtomicBool,
 }
 
 impl Refused {
@@ -132,6 +146,8 @@ impl Refused {
             encrypted: asks.encrypted && takes(&self.encrypted),
             summary: asks.summary && takes(&self.summary),
             temperature: asks.temperature && takes(&self.temperature),
+            highest: asks.highest && takes(&self.highest),
+            effort: asks.effort && takes(&self.effort),
             replays: asks.replays,
         }
     }
@@ -142,6 +158,8 @@ impl Refused {
             (&self.encrypted, asks.encrypted, less.encrypted),
             (&self.summary, asks.summary, less.summary),
             (&self.temperature, asks.temperature, less.temperature),
+            (&self.highest, asks.highest, less.highest),
+            (&self.effort, asks.effort, less.effort),
         ];
         rows.into_iter()
             .filter(|(_, was, is)| was != is)
@@ -170,6 +188,10 @@ fn reasons(name: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use reqwest::header::HeaderMap;
+    use reqwest::{StatusCode, Url};
+
     use super::*;
 
     #[test]
@@ -200,8 +222,23 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_effort_becomes_less_and_then_the_models_own() {
+        let body =
+            r#"{"error":{"message":"Unsupported value.","param":"reasoning.effort","code":"unsupported_value"}}"#;
+        let url = Url::parse("https://api.openai.com/v1/responses").unwrap();
+        let headers = HeaderMap::new();
+        let refused =
+            failure::of_status(StatusCode::BAD_REQUEST, &headers, body.as_bytes(), &url, Timestamp::UNIX_EPOCH);
+        let asks = Asks::of_model("gpt-5");
+        let less = |effort| asks.without_refused(&refused, effort);
+        assert_eq!(less(Some("xhigh")), Some(Asks { highest: false, ..asks }));
+        assert_eq!(less(Some("high")), Some(Asks { effort: false, ..asks }));
+        assert_eq!([less(Some("none")), less(None)], [None, None]);
+    }
+
+    #[test]
     fn what_was_refused_is_not_asked_again_but_for_reasoning_of_earlier_turns() {
-        let asks = Asks { encrypted: true, summary: true, temperature: false, replays: true };
+        let asks = Asks { temperature: false, ..Asks::of_model("") };
         let refused = Refused::default();
         refused.remember(asks, Asks { replays: false, ..asks });
         assert_eq!(refused.less(asks), asks);

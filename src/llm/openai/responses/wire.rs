@@ -181,8 +181,8 @@ impl<'a> Request<'a> {
             tools: chat.tools.iter().filter(|_| chat.may_call).map(|def| tool(def)).collect(),
             tool_choice,
             text,
-            reasoning: effort.map(|effort| Reasoning {
-                effort: habits.effort(effort),
+            reasoning: effort.filter(|effort| asks.effort || *effort == Effort::None).map(|effort| Reasoning {
+                effort: habits.effort(if effort == Effort::Max && !asks.highest { Effort::High } else { effort }),
                 summary: (asks.summary && effort != Effort::None).then_some("auto"),
             }),
             include: (asks.encrypted && habits.echo_reasoning).then_some([ENCRYPTED]),
@@ -192,6 +192,11 @@ impl<'a> Request<'a> {
             stream: true,
             extra: &habits.extra_body,
         }
+    }
+
+    /// How much the model is asked to think.
+    pub(super) fn effort(&self) -> Option<&'static str> {
+        self.reasoning.as_ref().map(|reasoning| reasoning.effort)
     }
 
     /// Whether a temperature was wanted that cannot be sent.
