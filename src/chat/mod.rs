@@ -28,6 +28,7 @@ pub mod labels;
 pub mod line;
 pub mod message;
 pub mod model;
+pub mod names;
 pub mod nesting;
 pub mod notice;
 pub mod observation;

@@ -50,6 +50,7 @@ fn server() -> Table {
     }
     table.insert("approval".to_owned(), Value::String(default.approval));
     table.insert("not_requester".to_owned(), Value::Boolean(default.not_requester));
+    table.insert("send_resource".to_owned(), Value::Boolean(default.send_resource));
     table.insert("timeout_s".to_owned(), number(default.timeout_s));
     table.insert("connect_timeout_s".to_owned(), number(default.connect_timeout_s));
     table

@@ -17,10 +17,10 @@ pub(super) fn write_data(out: &mut BytesMut, id: Option<u64>, data: &impl Serial
     block(out, id, None, data);
 }
 
-/// Appends one frame without a name whose data is that JSON, on one line.
-pub(super) fn write_json(out: &mut BytesMut, json: &[u8]) {
-    out.reserve(json.len() + 8);
-    begin(out, None, None);
+/// Appends one frame whose data is that JSON, on one line.
+pub(super) fn write_json(out: &mut BytesMut, event: &'static str, json: &[u8]) {
+    out.reserve(TEXT_FRAME_BYTES + json.len());
+    begin(out, None, Some(event));
     out.put_slice(json);
     out.put_slice(b"\n\n");
 }

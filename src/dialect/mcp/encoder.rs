@@ -20,6 +20,9 @@ use crate::chat::run::RunState;
 use crate::dialect::reply::{Document, Outcome, Position, Refusal, Reply};
 use crate::dialect::{Encoder, RunIds, failures, frame};
 
+/// What each event is called: clients pass over those without a name (java-sdk#885).
+const EVENT: &str = "message";
+
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
@@ -70,7 +73,7 @@ impl Reply for Telling {
 
     fn broken_off(&mut self, refusal: &Refusal<'_>) -> Bytes {
         let mut out = BytesMut::new();
-        frame::write_json(&mut out, &Self::refused(self, &refusal.message));
+        frame::write_json(&mut out, EVENT, &Self::refused(self, &refusal.message));
         out.freeze()
     }
 }
@@ -151,7 +154,8 @@ impl Call {
     fn body(&self, state: RunState, failure: Option<&str>) -> CallBody<'_> {
         let Self { telling, of, hearing } = self;
         let notes = || hearing.notes.iter().map(|note| ContentBody::text(note.as_str()));
-        let files = || hearing.files.iter().map(|file| file.link(&telling.base));
+        let links = telling.client.links;
+        let files = || hearing.files.iter().map(move |file| file.link(&telling.base, links));
         let mut content = Vec::new();
         if let Some(failure) = failure {
             content.push(ContentBody::text(failure.to_owned()));
@@ -244,14 +248,14 @@ impl Encoder for CallEncoder {
                 self.steps += 1;
                 let params = NoticeParams { progress_token: token, progress: self.steps, message: &message };
                 let notice = Notice { jsonrpc: "2.0", method: "notifications/progress", params };
-                frame::write_data(out, None, &notice);
+                frame::write(out, None, EVENT, &notice);
             }
-            Heard::End(state, failure) => frame::write_json(out, &self.call.answer(state, failure.as_deref())),
+            Heard::End(state, failure) => frame::write_json(out, EVENT, &self.call.answer(state, failure.as_deref())),
         }
     }
 
     fn lost(&mut self, out: &mut BytesMut) {
-        frame::write_json(out, &self.call.lost());
+        frame::write_json(out, EVENT, &self.call.lost());
     }
 
     fn keep_alive(&mut self, out: &mut BytesMut) {

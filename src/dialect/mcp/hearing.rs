@@ -168,10 +168,13 @@ impl MadeFile {
         })
     }
 
-    /// Where clients of the server at `base` find it.
-    pub(super) fn link(&self, base: &str) -> ContentBody<'_> {
+    /// Where clients of the server at `base` find it; in words for those that know no `links`.
+    pub(super) fn link(&self, base: &str, links: bool) -> ContentBody<'_> {
         let Self { path, name, media_type, bytes, .. } = self;
         let uri = format!("{}{path}", base.trim_end_matches('/'));
+        if !links {
+            return ContentBody::text(format!("{name}: {uri}"));
+        }
         ContentBody::ResourceLink { uri, name, mime_type: media_type.as_deref(), size: *bytes }
     }
 }
@@ -214,7 +217,7 @@ mod tests {
         for event in [&foreign, &made, &made] {
             assert_eq!(hearing.hear(event, ""), Heard::Nothing);
         }
-        let links: Vec<_> = hearing.files.iter().map(|file| json!(file.link("https://s/"))).collect();
+        let links: Vec<_> = hearing.files.iter().map(|file| json!(file.link("https://s/", true))).collect();
         let expected = json!({"type": "resource_link", "uri": "https://s/v1/f", "name": "a.png", "mimeType": "image/png", "size": 5});
         assert_eq!(links, [expected]);
     }

@@ -15,7 +15,10 @@ use crate::dialect::json;
 pub const NEWEST: &str = "2026-07-28";
 
 /// Those with an `initialize`, newest first.
-pub const LEGACY: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+pub const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// The first whose results may have links to files.
+const LINKS: &str = "2025-06-18";
 
 /// The extension by which a call may become a task.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -38,6 +41,8 @@ pub struct Client {
     pub elicits: bool,
     /// Whether a call may become a task.
     pub tasks: bool,
+    /// Whether its revision knows links to files.
+    pub links: bool,
     /// What it calls the progress of this request, where it wants to hear of it.
     pub progress: Option<Id>,
 }
@@ -244,8 +249,9 @@ fn client(
 ) -> Result<Client, (Era, RpcError)> {
     let modern = |error| (Era::Modern, error);
     let progress = meta.progress.and_then(Id::read);
-    let legacy = Client { era: Era::Legacy, elicits: false, tasks: false, progress: progress.clone() };
     let version = one(headers, "mcp-protocol-version").map_err(modern)?;
+    let links = version.is_none_or(|version| version >= LINKS);
+    let legacy = Client { era: Era::Legacy, elicits: false, tasks: false, links, progress: progress.clone() };
     let said = meta.version();
     // The newest revision has none: who speaks that is told so.
     if method == "initialize" && said.is_none() {
@@ -294,6 +300,7 @@ fn client(
         // Who names no mode can show forms, as all could when there was no other.
         elicits: elicits.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
         tasks: extensions.is_some_and(|extensions| extensions.tasks.is_some_and(|raw| raw.get().starts_with('{'))),
+        links: true,
         progress,
     })
 }

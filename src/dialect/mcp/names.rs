@@ -6,12 +6,16 @@ const ASK: &str = "ask_";
 /// The longest name of a tool.
 const MAX_BYTES: usize = 128;
 
-/// The name of the tool that asks the profile of that `context_type`. What no name of a tool may have is an underscore there, so
-/// that two profiles may have one name: then the first of them has it.
+/// The longest name that models' vendors take.
+const PROFILE_BYTES: usize = 64;
+
+/// The name of the tool that asks the profile of that `context_type`. What a vendor's model does not take in the name of a tool is
+/// an underscore there: a client that passes one on loses all of them (evoila/meho#2745). Two profiles may have one name so: then
+/// the first of them has it.
 pub fn of_profile(context_type: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let mut name: String = ASK.chars().chain(context_type.chars().map(allowed)).collect();
-    name.truncate(MAX_BYTES);
+    name.truncate(PROFILE_BYTES);
     name
 }
 
@@ -27,12 +31,17 @@ mod tests {
 
     #[test]
     fn every_profile_has_a_name_that_clients_take() {
-        let rows = [("workflow", "ask_workflow"), ("page/tab one", "ask_page_tab_one"), ("übersicht", "ask__bersicht")];
+        let rows = [
+            ("workflow", "ask_workflow"),
+            ("page/tab one", "ask_page_tab_one"),
+            ("sales.crm", "ask_sales_crm"),
+            ("übersicht", "ask__bersicht"),
+        ];
         for (context_type, expected) in rows {
             assert_eq!(of_profile(context_type), expected);
         }
         let long = of_profile(&"x".repeat(500));
-        assert!(long.len() == 128 && is_tool_name(&long));
+        assert!(long.len() == 64 && is_tool_name(&long));
         assert!(!is_tool_name("") && !is_tool_name("a b") && !is_tool_name(&"x".repeat(129)));
     }
 }

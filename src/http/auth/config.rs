@@ -46,6 +46,8 @@ pub struct AuthConfig {
     pub issuer: String,
     /// The `aud` that tokens must name; empty accepts any.
     pub audience: String,
+    /// The scopes that clients of `/mcp` are told to ask for.
+    pub scopes: Vec<String>,
     /// The claim with the audience: a name, or a list of them.
     pub audience_claim: String,
     /// The `typ` that tokens must have in their header, such as `at+jwt`; empty accepts any.
@@ -88,6 +90,7 @@ impl Default for AuthConfig {
             jwks_stale_s: 86_400,
             issuer: String::new(),
             audience: String::new(),
+            scopes: Vec::new(),
             audience_claim: "aud".to_owned(),
             typ: String::new(),
             leeway_s: 30,

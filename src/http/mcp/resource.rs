@@ -22,6 +22,8 @@ const METADATA: &str = "/.well-known/oauth-protected-resource";
 pub struct ProtectedResource {
     /// Who gives tokens.
     issuers: Vec<String>,
+    /// What a token has to be asked for.
+    scopes: Vec<String>,
     pages: Pages,
     /// The calls that are being answered.
     pub(super) open: OpenCalls,
@@ -34,7 +36,7 @@ impl ProtectedResource {
         let all = own.chain(auth.issuers.values().map(|issuer| &issuer.issuer));
         let mut issuers: Vec<String> = all.filter(|issuer| issuer.starts_with("http")).cloned().collect();
         issuers.dedup();
-        Self { issuers, pages: Pages::new(origins), open: OpenCalls::default() }
+        Self { issuers, scopes: auth.scopes.clone(), pages: Pages::new(origins), open: OpenCalls::default() }
     }
 }
 
@@ -85,6 +87,10 @@ pub(super) struct ResourceBody {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     authorization_servers: Vec<String>,
+    /// What a client asks for with a token; none where any will do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    scopes_supported: Vec<String>,
     bearer_methods_supported: [&'static str; 1],
     resource_name: &'static str,
 }
@@ -148,6 +154,7 @@ fn document(services: &Services, headers: &HeaderMap, path: &str) -> Response {
     let body = ResourceBody {
         resource: format!("{}{path}", base(services, headers)),
         authorization_servers: services.mcp.issuers.clone(),
+        scopes_supported: services.mcp.scopes.clone(),
         bearer_methods_supported: ["header"],
         resource_name: "Switchboard",
     };

@@ -92,7 +92,7 @@ impl Tool for McpTool {
     async fn call(&self, args: &Map<String, Value>, cx: &ToolContext<'_>) -> Result<ToolOutput, ToolError> {
         self.check(args)?;
         let sent = timeout(self.patience, self.send(args, cx.progress)).await;
-        let result = sent.unwrap_or(Err(McpError::TimedOut(self.patience.as_secs())));
+        let result = sent.unwrap_or_else(|_| Err(self.gone(McpError::TimedOut(self.patience.as_secs()))));
         let result = result.map_err(|error| ToolError::Mcp(self.confirmed(error)))?;
         Ok(output_of(result, cx).await)
     }
@@ -113,7 +113,7 @@ impl Tool for McpTool {
 
 impl McpTool {
     async fn send(&self, args: &Map<String, Value>, progress: Reporter<'_>) -> Result<CallToolResult, McpError> {
-        let params = CallToolRequestParams::new(self.listed.name.clone()).with_arguments(args.clone());
+        let params = CallToolRequestParams::new(self.listed.name.clone()).with_arguments(self.listed.arguments(args));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(|_| self.gone(McpError::Unreachable))?;

@@ -35,8 +35,10 @@ pub struct McpConfig {
     pub client_secret: Secret,
     /// The scope of the tokens.
     pub scope: String,
-    /// For whom the tokens are, where the issuer wants it named; its address is named in any case.
+    /// For whom the tokens are, where the issuer wants it named.
     pub audience: String,
+    /// Whether its issuer is told for which address they are; Entra ID refuses that (AADSTS901002).
+    pub send_resource: bool,
     /// Seconds for a call.
     pub timeout_s: u64,
     /// Seconds until a new connection has listed its tools.
@@ -72,6 +74,7 @@ impl Default for McpConfig {
             client_secret: Secret(SecretString::default()),
             scope: String::new(),
             audience: String::new(),
+            send_resource: true,
             timeout_s: 30,
             connect_timeout_s: 10,
             tools: Vec::new(),

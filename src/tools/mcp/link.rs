@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, Tool,
+    ClientCapabilities, ClientConfig, ClientRequest, CustomResult, Implementation, ListToolsRequest,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerResult, Tool,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RoleClient, RunningService,
@@ -16,6 +16,7 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, Peer, ServiceError, ServiceExt};
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +36,9 @@ use crate::tools::secret::header;
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
 const PAGES: usize = 100;
 const TOOLS: usize = 1000;
+
+/// 64 characters of the name of a tool that is not understood are told.
+const NAME_CHARS: usize = 64;
 
 /// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
 const PROGRESS_WAITING: usize = 64;
@@ -138,7 +142,9 @@ impl Drop for Progress {
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"));
+        // The newest revision has no handshake.
         ClientConfig::new(ClientCapabilities::default(), us)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn on_progress(&self, notice: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -160,7 +166,8 @@ pub(super) fn client(name: &str, config: &McpConfig, intake: &Intake) -> Result<
     let is_near = Url::parse(url).is_ok_and(|url| is_loopback(&url));
     let client = builder(Reach::Private);
     let client = if is_near { client.no_proxy() } else { client };
-    let tokens = MachineTokens::new(name, &config.issuer(), url).map_err(LinkError::Client)?;
+    let tokens = MachineTokens::new(name, &config.issuer(), if config.send_resource { url } else { "" })
+        .map_err(LinkError::Client)?;
     Ok(Guarded::new(client.build().map_err(LinkError::Client)?, tokens, intake.clone()))
 }
 
@@ -210,18 +217,23 @@ fn newest() -> ClientLifecycleMode {
 /// All tools of a server, as it tells them. In all pages together they may take what one event may.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, LinkError> {
     let refused = |error: &dyn std::fmt::Display| LinkError::List(error.to_string());
-    let mut tools = Vec::new();
-    let mut cursor = None;
+    let mut tools: Vec<Tool> = Vec::new();
+    let mut cursor: Option<String> = None;
     let mut budget = NodeBudget::for_bytes(EVENT_BYTES, None);
     for _ in 0..PAGES {
-        let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(page)).await.map_err(|error| refused(&error))?;
-        for tool in &page.tools {
+        let asked = cursor.take();
+        let (page, next) = page(peer, asked.clone()).await?;
+        for tool in &page {
             let definition = serde_json::to_value(tool).map_err(|error| refused(&error))?;
             budget.take(json::memory(&definition)).map_err(|error| refused(&error))?;
         }
-        tools.extend(page.tools);
-        cursor = page.next_cursor;
+        // A server that says the same cursor again, and nothing new, has no more.
+        let is_known = |tool: &Tool| tools.iter().any(|known| known.name == tool.name);
+        if next.is_some() && next == asked && page.iter().all(is_known) {
+            return Ok(tools);
+        }
+        tools.extend(page);
+        cursor = next;
         if cursor.is_none() || tools.len() > TOOLS {
             break;
         }
@@ -230,6 +242,32 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, LinkError
         true => Ok(tools),
         false => Err(LinkError::List(format!("there are more than {TOOLS} of them, or {PAGES} pages"))),
     }
+}
+
+/// The tools behind `cursor`, and the next cursor. A tool whose definition is none of the protocol is left out.
+async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<(Vec<Tool>, Option<String>), LinkError> {
+    let refused = |error: &dyn std::fmt::Display| LinkError::List(error.to_string());
+    let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+    let request = ListToolsRequest { params, ..ListToolsRequest::default() };
+    let answer = peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(|error| refused(&error))?;
+    let mut page = match answer {
+        ServerResult::ListToolsResult(page) => return Ok((page.tools, page.next_cursor)),
+        ServerResult::CustomResult(CustomResult(Value::Object(page))) => page,
+        _ => return Err(refused(&ServiceError::UnexpectedResponse)),
+    };
+    let Some(Value::Array(tools)) = page.remove("tools") else {
+        return Err(refused(&ServiceError::UnexpectedResponse));
+    };
+    let read = |tool: Value| {
+        let name: Option<String> = tool["name"].as_str().map(|name| name.chars().take(NAME_CHARS).collect());
+        let read = json::parse(&tool.to_string());
+        read.inspect_err(
+            |error| tracing::warn!(gen_ai.tool.name = ?name, %error, "a tool of a server is not understood"),
+        )
+        .ok()
+    };
+    let cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+    Ok((tools.into_iter().filter_map(read).collect(), cursor))
 }
 
 /// Whether a message that failed never left: the server was not there.

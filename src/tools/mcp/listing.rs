@@ -4,16 +4,17 @@
 //! **Invariant:** a definition is what the operator pinned, or what was seen first, by whichever process. A server that changes
 //! a tool unseen loses it until the operator accepts the change.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rmcp::model::Tool;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::config::McpConfig;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
 use crate::chat::digest::{sha256_hex, sorted};
+use crate::chat::names::{argument, is_argument};
 use crate::chat::schema::Schema;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 
@@ -40,8 +41,18 @@ pub(super) struct Listed {
     /// Its server and its definition there.
     pub(super) source: String,
     pub(super) offered: OfferedTool,
+    /// What the server calls the arguments that have another name here, which is before it.
+    arguments: Vec<(String, String)>,
     pub(super) schema: Schema,
     pub(super) effect: Effect,
+}
+
+impl Listed {
+    /// `args` as the server calls them.
+    pub(super) fn arguments(&self, args: &Map<String, Value>) -> Map<String, Value> {
+        let theirs = |ours: &String| self.arguments.iter().find(|(name, _)| name == ours).map(|(_, theirs)| theirs);
+        args.iter().map(|(name, value)| (theirs(name).unwrap_or(name).clone(), value.clone())).collect()
+    }
 }
 
 /// The known definitions of a server.
@@ -106,13 +117,14 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
     if description.len() > DESCRIPTION_BYTES {
         return Err(format!("its description has more than {DESCRIPTION_BYTES} bytes"));
     }
-    let input_schema = Value::Object((*tool.input_schema).clone());
+    let mut input_schema = Value::Object((*tool.input_schema).clone());
     if input_schema.to_string().len() > SCHEMA_BYTES {
         return Err(format!("its schema has more than {SCHEMA_BYTES} bytes"));
     }
     if input_schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("its schema has not the type \"object\"".to_owned());
     }
+    let arguments = with_plain_names(&mut input_schema);
     let unusable = |error| format!("its schema cannot be used: {error}");
     let (schema, left_out) = Schema::of_server(&input_schema).map_err(unusable)?;
     seen.tell_left_out(server, tool, &left_out);
@@ -139,7 +151,32 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
         bare_text: None,
     };
     let source = format!("mcp {server} {}", digest_of(tool));
-    Ok(Listed { name: tool.name.clone().into_owned(), source, offered, schema, effect })
+    Ok(Listed { name: tool.name.clone().into_owned(), source, offered, arguments, schema, effect })
+}
+
+/// Gives the arguments of `schema` names that every vendor takes: one that a vendor does not take loses the whole request. Those
+/// that had to be changed, as here and as there.
+fn with_plain_names(schema: &mut Value) -> Vec<(String, String)> {
+    let mut renamed = Vec::new();
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return renamed };
+    let mut taken: BTreeSet<String> = properties.keys().filter(|name| is_argument(name)).cloned().collect();
+    for (theirs, property) in std::mem::take(properties) {
+        let name = match is_argument(&theirs) {
+            true => theirs,
+            false => {
+                let ours = argument(&theirs, &mut taken);
+                renamed.push((ours.clone(), theirs));
+                ours
+            }
+        };
+        properties.insert(name, property);
+    }
+    for required in schema.get_mut("required").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some((ours, _)) = renamed.iter().find(|(_, theirs)| required == theirs) {
+            *required = ours.as_str().into();
+        }
+    }
+    renamed
 }
 
 /// Our name for `tool` of `server`. One that had to be changed to fit ends in a digest, so that no two become one.
@@ -321,6 +358,22 @@ mod tests {
         assert_ne!(name("docs", "a.b"), name("docs", "a/b"));
         assert_eq!(name("docs", &long).len(), NAME_CHARS);
         assert_ne!(name("docs", &long), name("docs", &format!("{long}y")));
+    }
+
+    #[test]
+    fn arguments_are_called_here_as_every_vendor_takes_it_and_there_as_the_server_does() {
+        let mut strange = tool("strange", "", None);
+        let schema = json!({
+            "type": "object", "properties": {"$top": {"type": "integer"}, "_top": {}, "a": {}}, "required": ["$top", "a"],
+        });
+        let Value::Object(schema) = schema else { panic!() };
+        strange.input_schema = Arc::new(schema);
+        let listed = offered("s", &McpConfig::default(), vec![strange], &mut Seen::default()).remove(0);
+        let ours = &listed.offered.def.input_schema;
+        let names: Vec<&str> = ours["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!((names, &ours["required"]), (vec!["_top_2", "_top", "a"], &json!(["_top_2", "a"])));
+        let Value::Object(args) = json!({"_top_2": 1, "_top": 2, "a": 3, "b": 4}) else { panic!() };
+        assert_eq!(json!(listed.arguments(&args)), json!({"$top": 1, "_top": 2, "a": 3, "b": 4}));
     }
 
     #[test]

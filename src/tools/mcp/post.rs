@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Client, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE};
@@ -114,16 +114,17 @@ async fn answer(
     }
     let secrets = secrets(token, headers);
     let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
-    if status.is_success() && !wants_answer && response.content_length() == Some(0) {
+    // Servers answer notifications with whatever their frameworks send.
+    if status.is_success() && !wants_answer {
         return Ok(StreamableHttpPostResponse::Accepted);
     }
+    let has_session = session.is_some();
     let session = response.headers().get(HEADER_SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
     let kind = text_of(&response, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let is_json = kind.starts_with(JSON_MIME_TYPE);
     if !status.is_success() {
-        return refusal(response, is_json, &secrets)
-            .await
-            .map(|error| StreamableHttpPostResponse::Json(error, session));
+        let refused = refusal(response, is_json, has_session, &secrets).await;
+        return refused.map(|error| StreamableHttpPostResponse::Json(addressed(error, message), session));
     }
     if kind.starts_with(EVENT_STREAM_MIME_TYPE) {
         let events = SseStream::from_bytes_stream(bounded(response.bytes_stream())).boxed();
@@ -134,10 +135,18 @@ async fn answer(
     }
     let body = whole(response, EVENT_BYTES).await?;
     match message_of(body, secrets, intake).await {
-        Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
-        Err(_) if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
+        Ok(answer) => Ok(StreamableHttpPostResponse::Json(addressed(answer, message), session)),
         Err(words) => Err(StreamableHttpError::UnexpectedServerResponse(words.into())),
     }
+}
+
+/// `answer` as that to `message`: an error in its body is about that, whatever id it has. Who has not read a request does not know
+/// its id.
+fn addressed(mut answer: ServerJsonRpcMessage, message: &ClientJsonRpcMessage) -> ServerJsonRpcMessage {
+    if let (ServerJsonRpcMessage::Error(error), ClientJsonRpcMessage::Request(request)) = (&mut answer, message) {
+        error.id = Some(request.id.clone());
+    }
+    answer
 }
 
 /// The message that a document is; the words for why it is none.
@@ -151,8 +160,15 @@ async fn message_of(body: Vec<u8>, secrets: Secrets, intake: &Intake) -> Result<
     intake.work(bytes, read).await
 }
 
-/// What a server says of a refusal, where it is an error of the protocol.
-async fn refusal(response: Response, is_json: bool, secrets: &Secrets) -> Result<ServerJsonRpcMessage, Failed> {
+/// What a server says of a refusal, where it is an error of the protocol. One of a message that `has_session` may be that it does
+/// not know that any more: several say so with 400 instead of 404 (python-sdk#1004, mcp-go#689).
+async fn refusal(
+    response: Response,
+    is_json: bool,
+    has_session: bool,
+    secrets: &Secrets,
+) -> Result<ServerJsonRpcMessage, Failed> {
+    let target = redirected_to(&response);
     let status = response.status();
     let is_later = response.headers().contains_key(RETRY_AFTER);
     let is_busy = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
@@ -163,15 +179,35 @@ async fn refusal(response: Response, is_json: bool, secrets: &Secrets) -> Result
     let is_of_caller = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     let body = String::from_utf8_lossy(&body);
     let body = secrets.removed(&body);
+    if has_session && status == StatusCode::BAD_REQUEST && body.to_ascii_lowercase().contains("session") {
+        return Err(StreamableHttpError::SessionExpired);
+    }
     let told = json::parse(&body).ok().filter(|_| is_json && !is_of_caller);
     match told {
         Some(error @ ServerJsonRpcMessage::Error(_)) => Ok(error),
         _ => {
             // A server that cannot accept a message says so by an error status (MCP 2025-06-18, Transports, Sending Messages).
             let proves_nothing_was_done = BackendError::says_not_done(status, is_later, &[]);
-            Err(Refusal { words: format!("HTTP {status}: {}", shown(&body)), proves_nothing_was_done }.into())
+            let words =
+                target.map_or_else(|| format!("HTTP {status}: {}", shown(&body)), |to| format!("HTTP {status}: {to}"));
+            Err(Refusal { words, proves_nothing_was_done }.into())
         }
     }
+}
+
+/// What is known of where a redirect leads; paths may be secrets. None is followed.
+fn redirected_to(response: &Response) -> Option<&'static str> {
+    let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let target = response.url().join(target.to_str().ok()?).ok()?;
+    let here = response.url();
+    Some(match target.origin() == here.origin() {
+        true if target.path().trim_end_matches('/') == here.path().trim_end_matches('/') => {
+            "the address is the same with a / at its end, or without"
+        }
+        true => "the server is at another path of this host",
+        false if target.host() == here.host() => "the server is at another port or scheme of this host",
+        false => "the server is at another host",
+    })
 }
 
 /// The body of an answer, of so many bytes at most.

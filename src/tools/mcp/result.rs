@@ -60,7 +60,15 @@ fn files(result: &CallToolResult) -> Vec<Result<NewFile, &'static str>> {
 /// What the model reads: texts one after the other, structured content as JSON. `shown` says what stands for the next thing that
 /// is no text; where it says nothing, that is named.
 pub(super) fn text_of(result: &CallToolResult, shown: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    let structured = result.structured_content.as_ref();
+    let structured = result.structured_content.as_ref().filter(|value| !value.is_null());
+    // Of several texts each may be an item of a list, which FastMCP wraps too.
+    let texts: Option<Vec<&str>> = result.content.iter().map(text_in).collect();
+    let is_list = structured.and_then(wrapped).and_then(Value::as_array).is_some_and(|items| {
+        texts.is_some_and(|texts| {
+            texts.len() == items.len() && texts.iter().zip(items).all(|(text, item)| says(text, item))
+        })
+    });
+    let structured = structured.filter(|_| !is_list);
     let mut parts: Vec<String> = result
         .content
         .iter()
@@ -77,10 +85,24 @@ pub(super) fn text_of(result: &CallToolResult, shown: &mut dyn FnMut(&str) -> Op
 
 /// Whether a text says the same as the structured content, as it does for clients that do not know the latter.
 fn repeats(block: &ContentBlock, value: &Value) -> bool {
+    text_in(block).is_some_and(|text| says(text, value) || wrapped(value).is_some_and(|value| says(text, value)))
+}
+
+/// The value in which FastMCP puts what is no object, for structured content has to be one: `{"result": …}`.
+fn wrapped(value: &Value) -> Option<&Value> {
+    value.as_object().filter(|fields| fields.len() == 1)?.get("result")
+}
+
+fn text_in(block: &ContentBlock) -> Option<&str> {
     match block {
-        ContentBlock::Text(text) => json::value(&text.text).is_ok_and(|parsed| parsed == *value),
-        _ => false,
+        ContentBlock::Text(text) => Some(&text.text),
+        _ => None,
     }
+}
+
+/// Whether `text` is that value, or its JSON.
+fn says(text: &str, value: &Value) -> bool {
+    value.as_str() == Some(text) || json::value(text).is_ok_and(|parsed| parsed == *value)
 }
 
 fn part(block: &ContentBlock, shown: &mut dyn FnMut(&str) -> Option<String>) -> String {
@@ -134,6 +156,18 @@ mod tests {
                 "one\n{\"n\":1}",
                 "both, where they differ",
             ),
+            (
+                json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"result": "one"}}),
+                "{\"result\":\"one\"}",
+                "a text that is wrapped",
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "{\"n\": 1}"}],
+                       "structuredContent": {"result": ["a", {"n": 1}]}}),
+                "a\n{\"n\": 1}",
+                "a list that is wrapped",
+            ),
+            (json!({"content": [{"type": "text", "text": "a"}], "structuredContent": null}), "a", "none"),
             (
                 json!({"content": [{"type": "image", "data": "AAAABBBB", "mimeType": "image/png"}]}),
                 "[an image, image/png, of about 6 bytes: it cannot be shown here]",

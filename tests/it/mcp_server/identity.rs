@@ -32,6 +32,7 @@ async fn the_document_needs_no_token_and_names_the_issuers() {
         ("AUTH__MODE", "hs256"),
         ("AUTH__HS256_SECRET", "0123456789abcdef0123456789abcdef"),
         ("AUTH__ISSUER", "https://id.example.com"),
+        ("AUTH__SCOPES", "api://switchboard/chat,openid"),
     ];
     let s = with(&[], &settings, []).await;
     let rows = [("", "/mcp"), ("/mcp", "/mcp"), ("/mcp/open", "/mcp/open")];
@@ -43,6 +44,7 @@ async fn the_document_needs_no_token_and_names_the_issuers() {
         let expected = json!({
             "resource": format!("https://chat.example.com{resource}"),
             "authorization_servers": ["https://id.example.com"],
+            "scopes_supported": ["api://switchboard/chat", "openid"],
             "bearer_methods_supported": ["header"],
             "resource_name": "Switchboard",
         });

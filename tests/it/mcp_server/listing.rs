@@ -29,7 +29,12 @@ async fn a_server_says_what_it_speaks() {
 #[tokio::test]
 async fn a_client_of_the_revision_before_has_an_initialize_and_lists_too() {
     let s = playing([]).await;
-    let rows = [("2025-11-25", "2025-11-25"), ("2025-03-26", "2025-03-26"), ("2024-11-05", "2025-11-25")];
+    let rows = [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-11-05", "2024-11-05"),
+        ("1999-01-01", "2025-11-25"),
+    ];
     for (asked, expected) in rows {
         let params =
             json!({"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});

@@ -75,7 +75,7 @@ pub async fn messages(response: reqwest::Response) -> Vec<Value> {
     }
     assert_eq!(kind, "text/event-stream");
     let frames = text.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
-    frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect()
+    frames.map(|frame| serde_json::from_str(frame.strip_prefix("event: message\ndata: ").unwrap()).unwrap()).collect()
 }
 
 /// The result of a request of Ada, which ends its answer.

@@ -1,9 +1,8 @@
-//! Names that vendors take, made of whatever a document calls things: valid, and each once.
+//! Names of tools, made of whatever a document calls them.
 
 use std::collections::BTreeSet;
 
-/// The longest name that every vendor takes.
-const MAX: usize = 64;
+use crate::chat::names::unique;
 
 /// Hands out names of tools.
 #[derive(Debug)]
@@ -25,30 +24,10 @@ impl Names {
     }
 }
 
-/// A name for an argument that a document calls `wanted`, none of `taken`.
-pub(super) fn argument(wanted: &str, taken: &mut BTreeSet<String>) -> String {
-    let plain: String =
-        wanted.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
-    let plain = if plain.is_empty() { "_".to_owned() } else { plain };
-    unique(&plain, taken)
-}
-
 /// `wanted` with one `_` for every run of other characters, and none at its ends.
 fn plain(wanted: &str, is_plain: impl Fn(char) -> bool) -> String {
     let words: Vec<&str> = wanted.split(|c| !is_plain(c)).filter(|word| !word.is_empty()).collect();
     if words.is_empty() { "tool".to_owned() } else { words.join("_") }
-}
-
-fn unique(wanted: &str, taken: &mut BTreeSet<String>) -> String {
-    let cut = |max: usize| wanted.get(..max).unwrap_or(wanted).to_owned();
-    let mut name = cut(MAX);
-    let mut number = 1;
-    while !taken.insert(name.clone()) {
-        number += 1;
-        let suffix = format!("_{number}");
-        name = cut(MAX - suffix.len()) + &suffix;
-    }
-    name
 }
 
 #[cfg(test)]
@@ -69,8 +48,5 @@ mod tests {
         }
         let long = "x".repeat(100);
         assert_eq!([names.tool(&long).len(), names.tool(&long).len()], [64, 64]);
-        let mut taken = BTreeSet::new();
-        let arguments = ["filter[name]", "filter{name}", "X-Y.z", ""].map(|name| argument(name, &mut taken));
-        assert_eq!(arguments, ["filter_name_", "filter_name__2", "X-Y.z", "_"]);
     }
 }

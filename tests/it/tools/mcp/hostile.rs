@@ -23,6 +23,8 @@ fn odd(id: &Value, params: &Value) -> Answer {
         "page" => Answer::ok("text/html", "<h1>Hello</h1>"),
         "cut" => Answer::ok("text/event-stream", "data: {\"jsonrpc\"").ending(End::Abort),
         "refused" => json(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not today"}})),
+        "unaddressed" => json(json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "who asked"}})),
+        "moved" => Answer::status(307, "text/plain", "").header("location", "/mcp/"),
         "failed" => json(result(id, &json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}))),
         "other" => json(result(id, &json!({"tools": []}))),
         name => text(id, name),
@@ -31,7 +33,19 @@ fn odd(id: &Value, params: &Value) -> Answer {
 
 #[tokio::test]
 async fn whatever_a_server_answers_the_model_reads_a_bounded_result_and_the_run_goes_on() {
-    let names = ["huge", "silent", "silent_write", "garbage", "page", "cut", "refused", "failed", "other"];
+    let names = [
+        "huge",
+        "silent",
+        "silent_write",
+        "garbage",
+        "page",
+        "cut",
+        "refused",
+        "unaddressed",
+        "moved",
+        "failed",
+        "other",
+    ];
     let tools: Vec<Value> = names.iter().map(|name| tool(name, "x", *name != "silent_write")).collect();
     let fake = Fake::new(json!(tools), odd).await;
     let asked = names.iter().fold(turn(), |turn, name| turn.call(name, &format!("peer__{name}"), &json!({})));
@@ -51,6 +65,9 @@ async fn whatever_a_server_answers_the_model_reads_a_bounded_result_and_the_run_
         assert!(error(name).contains("the server of this tool"), "{name}: {}", error(name));
     }
     assert_eq!(error("refused"), "the server of this tool answered with an error: not today");
+    assert_eq!(error("unaddressed"), "the server of this tool answered with an error: who asked", "and not waited for");
+    let moved = "the address is the same with a / at its end, or without";
+    assert!(error("moved").ends_with(moved), "{}", error("moved"));
     assert_eq!(error("failed"), "no such file");
 
     let token = s.app.token.clone();

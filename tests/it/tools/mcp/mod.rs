@@ -4,6 +4,7 @@ mod backends;
 mod conformance;
 mod everything;
 mod fake;
+mod habits;
 mod hostile;
 mod newest;
 mod pins;

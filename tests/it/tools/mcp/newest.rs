@@ -79,9 +79,10 @@ async fn used_with_one_token(challenge: Option<&'static str>) {
     })
     .await;
     let keys = format!(
-        "url = \"{}/mcp\"\ntoken_url = \"{}/token\"\nclient_id = \"us\"\nclient_secret = \"secret\"\nscope = \"tools\"",
+        "url = \"{}/mcp\"\ntoken_url = \"{}/token\"\nclient_id = \"us\"\nclient_secret = \"secret\"\nscope = \"tools\"\nsend_resource = {}",
         server.url(),
-        issuer.url()
+        issuer.url(),
+        challenge.is_some()
     );
     let servers = peer(&keys).await;
     until(&servers, |tools| tools.len() == 1).await;
@@ -92,7 +93,7 @@ async fn used_with_one_token(challenge: Option<&'static str>) {
     let asked = String::from_utf8(issuer.requests()[0].body.clone()).unwrap();
     let address = url::form_urlencoded::byte_serialize(format!("{}/mcp", server.url()).as_bytes()).collect::<String>();
     assert!(asked.contains("grant_type=client_credentials") && asked.contains("scope=tools"), "{asked}");
-    assert!(asked.contains(&format!("resource={address}")), "{asked}");
+    assert_eq!(asked.contains(&format!("resource={address}")), challenge.is_some(), "{asked}");
     // One that is taken back is replaced, once for all.
     good.store(1, Ordering::Relaxed);
     let all = join_all((0..10).map(|_| call(&servers, "peer__look", &nothing))).await;

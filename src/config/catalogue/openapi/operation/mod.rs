@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, Operation};
-use super::names::{self, Names};
+use super::names::Names;
 use super::schema::Writer;
 use crate::chat::line::one_line;
+use crate::chat::names;
 use crate::chat::patterns;
 use crate::chat::schema::Schema;
 use crate::tools::backend::Verb;

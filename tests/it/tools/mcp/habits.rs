@@ -1,0 +1,66 @@
+//! What single servers do that no revision says, as their users have met it: they are used all the same.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use super::fake::result;
+use super::{message, product};
+use crate::support::frames;
+use crate::support::model::{calls, says};
+use crate::support::upstream::{Answer, Upstream};
+
+#[tokio::test]
+async fn a_server_with_habits_of_its_own_is_used() {
+    let strange = json!({
+        "name": "strange", "annotations": {"readOnlyHint": true},
+        "inputSchema": {"type": "object", "properties": {"filter[id]": {"type": "integer"}}, "required": ["filter[id]"]},
+    });
+    let (shakes, called) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let http = Upstream::choosing(move |request| {
+        if request.method != "POST" {
+            return Some(Answer::status(405, "text/plain", "no"));
+        }
+        let body = request.json();
+        let ok = |value: Value| Answer::ok("application/json", result(&body["id"], &value).to_string());
+        Some(match body["method"].as_str().unwrap_or_default() {
+            "initialize" => ok(json!({
+                "protocolVersion": body["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "fake", "version": "1"},
+            }))
+            .header("mcp-session-id", &shakes.fetch_add(1, Ordering::Relaxed).to_string()),
+            // A tool without parameters as some frameworks write it, and a page behind which there is the same one again.
+            "tools/list" => {
+                ok(json!({"tools": [{"name": "broken", "inputSchema": null}, strange], "nextCursor": "more"}))
+            }
+            "tools/call" if called.fetch_add(1, Ordering::Relaxed) == 0 => {
+                let lost = json!({"code": -32000, "message": "Bad Request: No valid session ID"});
+                let error = json!({"jsonrpc": "2.0", "id": null, "error": lost});
+                Answer::status(400, "application/json", error.to_string())
+            }
+            "tools/call" => {
+                let text = body["params"]["arguments"].to_string();
+                let items = json!([text]);
+                ok(json!({"content": [{"type": "text", "text": text}], "structuredContent": {"result": items}}))
+            }
+            _ => Answer::ok("text/html", "No response"),
+        })
+    });
+    let http = http.await;
+    let section = format!("[mcp.peer]\nurl = \"{}/mcp\"\ntimeout_s = 20\n", http.url());
+    let s = product(&section, [calls("a", "peer__strange", &json!({"filter_id_": 7})), says("Done.")]).await;
+    let told = s.app.chat(&message("Go")).await;
+    assert_eq!(frames::text(&told), "Done.", "{told:#?}");
+    assert_eq!(s.result_of("a"), json!({"filter[id]": 7}), "once, and under the names of the server");
+    let properties = s.model.requests()[0].json().to_string();
+    assert!(properties.contains("filter_id_") && !properties.contains("filter[id]"), "{properties}");
+    let asked: Vec<Value> =
+        http.requests().iter().filter(|request| request.method == "POST").map(|r| r.json()).collect();
+    let of = |method: &str| asked.iter().filter(|body| body["method"] == method).count();
+    assert_eq!((of("initialize"), of("tools/call")), (2, 2), "a session that is gone is begun anew");
+    assert_eq!(asked[0]["params"]["protocolVersion"], "2025-11-25", "the newest that has a handshake");
+    for request in http.requests() {
+        let agent = request.header("user-agent").unwrap_or_default().to_owned();
+        assert!(agent.starts_with("switchboard/"), "{agent}");
+    }
+}
