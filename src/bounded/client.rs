@@ -16,6 +16,9 @@ use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::address::{Refused, all_public, is_metadata};
 
+/// How this program calls itself to other servers: what stands before some of them refuses whoever does not say.
+const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
+
 /// Looks the addresses of a name up.
 pub type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
@@ -69,8 +72,10 @@ pub fn builder_over(lookup: Lookup, reach: Reach) -> ClientBuilder {
 /// `protocols` are those of TLS (ALPN). A server that is reached without TLS is spoken to in HTTP/1.1.
 fn over(lookup: Lookup, reach: Reach, protocols: &[&str]) -> ClientBuilder {
     // A redirect could carry keys and tokens to another host.
-    let builder =
-        Client::builder().redirect(redirect::Policy::none()).dns_resolver(Arc::new(Resolver { lookup, reach }));
+    let builder = Client::builder()
+        .redirect(redirect::Policy::none())
+        .dns_resolver(Arc::new(Resolver { lookup, reach }))
+        .user_agent(USER_AGENT);
     match &*TLS {
         Ok(tls) => {
             let mut tls = tls.clone();

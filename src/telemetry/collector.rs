@@ -44,11 +44,7 @@ impl Collector {
             headers.insert(name, value);
         }
         // A collector may be on the machine's own link.
-        let http = builder(Reach::Anywhere)
-            .timeout(patience)
-            .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers)
-            .build()?;
+        let http = builder(Reach::Anywhere).timeout(patience).default_headers(headers).build()?;
         Ok(Self { http, url: Url::parse(url).map_err(|_| TelemetryError::Address)? })
     }
 

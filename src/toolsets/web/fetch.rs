@@ -26,9 +26,6 @@ const CONTENT_TYPE_BYTES: usize = 200;
 /// What can be read here.
 const ACCEPTED: &str = "text/html, application/xhtml+xml, application/json, application/xml, text/*;q=0.9, */*;q=0.1";
 
-/// As which this server asks.
-const USER_AGENT: &str = concat!("switchboard/", env!("CARGO_PKG_VERSION"));
-
 /// Memory for each byte of a page while it is read: as decoded text, which takes three at most, and what is made of it.
 const TIMES: usize = 4;
 
@@ -202,7 +199,6 @@ fn client(lookup: Lookup, reach: Reach) -> Result<Client, reqwest::Error> {
         // A proxy would resolve names again, and by itself.
         .no_proxy()
         .referer(false)
-        .user_agent(USER_AGENT)
         .default_headers(HeaderMap::from_iter(headers))
         .pool_max_idle_per_host(0)
         .build()
