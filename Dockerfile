@@ -26,7 +26,7 @@ COPY config config
 # Newer than what was built of the empty sources.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     touch src/lib.rs src/main.rs && cargo build --release --locked --bin switchboard \
-    && mkdir -p /rootfs/data && cp target/release/switchboard /rootfs/switchboard
+    && mkdir -p /rootfs/data && chmod g=u /rootfs/data && cp target/release/switchboard /rootfs/switchboard
 
 FROM ${RUNTIME}
 ARG VERSION=0.1.0
@@ -35,12 +35,14 @@ LABEL org.opencontainers.image.title="switchboard" \
       org.opencontainers.image.description="One server that connects any front end to any language model and any REST backend" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --from=build --chown=65532:65532 /rootfs/data /data
+# Of the group 0, which a container has that runs under any number, as at OpenShift.
+COPY --from=build --chown=65532:0 /rootfs/data /data
 COPY --from=build /rootfs/switchboard /usr/local/bin/switchboard
 # A container is reached from outside, so `dev` identity, which hands out tokens, refuses to start here: set SWITCHBOARD__AUTH__MODE.
-ENV SWITCHBOARD__SERVER__BIND=0.0.0.0:8080 \
-    SWITCHBOARD__STORE__URL=sqlite:///data/switchboard.db \
-    SWITCHBOARD__LOG__FORMAT=json
+# These stand below a settings file, and below `SWITCHBOARD__SERVER__BIND` and the like.
+ENV SWITCHBOARD_DEFAULT__SERVER__BIND=0.0.0.0:8080 \
+    SWITCHBOARD_DEFAULT__STORE__URL=sqlite:///data/switchboard.db \
+    SWITCHBOARD_DEFAULT__LOG__FORMAT=json
 # Freed memory goes back to the system at once: after a rush the process is half as large. A request of 2 MB takes 1 ms more for it.
 ENV MIMALLOC_PURGE_DELAY=0
 # By number, so that `runAsNonRoot` can be checked without a look into the image.

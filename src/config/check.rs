@@ -249,9 +249,9 @@ fn runs(config: &Config, problems: &mut Vec<Problem>) {
     } else if let Some(mistake) = Some(&events.url).filter(|url| *url != "local").and_then(|url| log::mistake(url)) {
         problems.push(Problem::new("events.url", format!("cannot be understood: {mistake}")));
     }
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.');
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.' | b'{' | b'}');
     if events.prefix.is_empty() || events.prefix.len() > 64 || !events.prefix.bytes().all(is_plain) {
-        problems.push(Problem::new("events.prefix", "must be 1 to 64 of A-Z a-z 0-9 _ - : ."));
+        problems.push(Problem::new("events.prefix", "must be 1 to 64 of A-Z a-z 0-9 _ - : . { }"));
     }
 }
 
@@ -266,6 +266,9 @@ fn limits(config: &Config, problems: &mut Vec<Problem>) {
     let usd = limits.usd_per_tenant_month;
     if !usd.is_finite() || usd < 0.0 || (usd > 0.0 && usd < LEAST_USD) {
         problems.push(Problem::new("limits.usd_per_tenant_month", "must be 0 or a number from 0.000000001"));
+    }
+    if !(1..=86_400).contains(&config.server.idle_timeout_s) {
+        problems.push(Problem::new("server.idle_timeout_s", "must be 1 to 86400"));
     }
     let head = config.server.head_bytes;
     if head != 0 && head < LEAST_HEAD_BYTES {

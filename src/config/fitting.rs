@@ -7,6 +7,9 @@ use super::Problem;
 /// How our variables begin.
 pub(super) const PREFIX: &str = "SWITCHBOARD__";
 
+/// What the names of variables below the settings file begin with.
+pub(super) const DEFAULT_PREFIX: &str = "SWITCHBOARD_DEFAULT__";
+
 /// How many values of a wrong type are reported before giving up; there are fewer settings than this.
 const MAX_MISTAKES: usize = 100;
 

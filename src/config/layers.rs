@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::fitting::{PREFIX, find, fit_by, lookup};
+use super::fitting::{DEFAULT_PREFIX, PREFIX, find, fit_by, lookup};
 use super::providers::Named;
 use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, models, prices, subscribers};
 use crate::aws::Variables;
@@ -41,6 +41,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     subscribers::prepare(&mut layer, &mut defaults, &sources.env, problems);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
+    defaults_of_environment(&mut merged, &defaults, sources, problems);
     if let Some(launch) = &sources.launch {
         launch.check(problems);
         let state = launch::state(&layer, &defaults, sources.env.get(&format!("{PREFIX}WORKSPACE__STATE")));
@@ -100,6 +101,18 @@ fn has_free_keys(path: &str) -> bool {
     let of_server = path.starts_with("mcp.") && [".env", ".headers", ".pins"].iter().any(|key| path.ends_with(key));
     let of_backend = path.starts_with("backends.") && path.ends_with(".headers");
     of_server || of_backend || [".extra_headers", ".extra_body"].iter().any(|section| path.ends_with(section))
+}
+
+/// Variables below the settings file, for whoever makes an image: what the file says wins.
+fn defaults_of_environment(merged: &mut Table, defaults: &Table, sources: &Sources, problems: &mut Vec<Problem>) {
+    for (name, text) in &sources.env {
+        let Some(path) = name.strip_prefix(DEFAULT_PREFIX).map(str::to_lowercase) else { continue };
+        let keys: Vec<&str> = path.split("__").collect();
+        match lookup(defaults, &keys) {
+            Some(template) => set(merged, &keys, template, text, name, problems),
+            None => problems.push(Problem::new(name, "is not a known setting")),
+        }
+    }
 }
 
 fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &Named, problems: &mut Vec<Problem>) {
@@ -165,7 +178,8 @@ fn usual_text(usual: &UsualSetting, env: &BTreeMap<String, String>) -> Option<St
 
 fn file_text(name: &str, path: &str, problems: &mut Vec<Problem>) -> Option<String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Some(text.trim().to_owned()),
+        // Some editors begin a file with a mark of its encoding.
+        Ok(text) => Some(text.strip_prefix('\u{feff}').unwrap_or(&text).trim().to_owned()),
         Err(error) => {
             problems.push(Problem::new(name, format!("{path} cannot be read: {error}")));
             None

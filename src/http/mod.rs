@@ -142,6 +142,9 @@ pub struct ServerConfig {
     pub head_bytes: usize,
     /// Seconds from a head's first byte to its last; 0 means no limit but that of idle connections.
     pub head_timeout_s: u64,
+    /// Seconds that a connection may be idle between two requests: longer than the proxy in front uses its own again, so that
+    /// the proxy closes first and no request meets a closing connection.
+    pub idle_timeout_s: u64,
     /// Connections at once; 0 means no limit.
     pub max_connections: usize,
     /// Connections of one address at once; 0 means no limit.
@@ -185,6 +188,7 @@ impl Default for ServerConfig {
             body_timeout_s: 15,
             head_bytes: 32_768,
             head_timeout_s: 5,
+            idle_timeout_s: 75,
             max_connections: 10_000,
             connections_per_address: 1000,
             trusted_proxies: PRIVATE.map(str::to_owned).to_vec(),

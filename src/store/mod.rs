@@ -236,9 +236,17 @@ pub enum OpenError {
     /// The URL's path or parameters make no sense.
     #[error("store.url is not understood")]
     Url(#[source] SqlxError<sqlx::Error>),
+    /// The URL is none.
+    #[error("store.url is not understood; in a password / ? # and @ are percent-encoded, or it is given as PGPASSWORD")]
+    Address(#[source] url::ParseError),
     /// The URL has a parameter that would do nothing.
-    #[error("store.url has a parameter that is not known; sslmode and sslrootcert are such as are")]
-    Parameter,
+    #[error("store.url has a parameter that is not known, {0:?}; sslmode and sslrootcert are such as are")]
+    Parameter(String),
+    /// The URL wants what cannot be done.
+    #[error(
+        "store.url asks for channel_binding, which is not known here: leave it out; sslmode=verify-full checks the server"
+    )]
+    ChannelBinding,
     /// The file's folder could not be made.
     #[error("the store's folder {} cannot be made", path.display())]
     Folder {

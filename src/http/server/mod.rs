@@ -35,10 +35,6 @@ use head::{Answering, FIRST, Headed, Phase};
 
 pub use addresses::Network;
 
-/// How long a connection may be idle: longer than the 60 seconds for which common proxies reuse theirs, so that the proxy
-/// closes first and no request meets a closing connection.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-
 /// How long a client may leave sent bytes unread before it counts as gone. Dropping its stream cancels the run.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -68,6 +64,8 @@ pub struct ConnectionBounds {
     pub head_bytes: Option<usize>,
     /// From a head's first byte to its last.
     pub head_time: Option<Duration>,
+    /// From an answer to the next request.
+    pub idle_time: Duration,
 }
 
 /// The kind of a port.
@@ -88,6 +86,7 @@ impl ConnectionBounds {
             proxies: config.trusted_proxies.iter().filter_map(|text| Network::parse(text)).collect(),
             head_bytes: Some(config.head_bytes).filter(|bytes| *bytes != 0),
             head_time: Some(config.head_timeout_s).filter(|time| *time != 0).map(Duration::from_secs),
+            idle_time: Duration::from_secs(config.idle_timeout_s),
         }
     }
 }
@@ -176,7 +175,7 @@ async fn drive(
     let stream = Headed::new(Box::pin(stream), phase.clone(), bounds.head_time, FIRST, most);
     let mut builder = http1::Builder::new();
     // hyper counts this from the end of the answer before, so it bounds idle connections; heads have a clock of their own.
-    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(most);
+    builder.timer(TokioTimer::new()).header_read_timeout(bounds.idle_time).max_buf_size(most);
     let routes = TowerToHyperService::new(router);
     let answering = service_fn(move |mut request: Request<Incoming>| {
         let body = request.body().size_hint().exact();

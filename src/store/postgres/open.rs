@@ -35,10 +35,16 @@ const TRUSTED_FOR: Duration = Duration::from_millis(100);
 /// stopped does not hold its rows for ever.
 const SESSION: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'";
 
+/// The setting of a session that only reads.
+const READ_ONLY: &str = "SET default_transaction_read_only = on";
+
 /// A migration takes as long as it takes. It waits for other processes that migrate, and for locks on tables, a minute. What it
 /// changes is everybody's.
 const MIGRATION_SESSION: &str =
     "SET statement_timeout = 0; SET lock_timeout = '60s'; SET app.tenant = '*'; SET app.\"user\" = '*'";
+
+/// 40 characters of the name of a parameter that is not known are told.
+const PARAMETER_CHARS: usize = 40;
 
 /// The parameters of a URL, besides `options[…]`. sqlx would log an unknown one with its value.
 const PARAMETERS: [&str; 18] = [
@@ -70,48 +76,68 @@ impl PostgresDatabase {
         // took long.
         let first = timeout(CONNECT_WAIT, PgConnection::connect_with(&options)).await;
         let first = first.unwrap_or_else(|_| Err(no_answer())).map_err(OpenError::database)?;
+        tell_pooler(&options);
         let standing = prepare(first).await?;
         let says_whose = standing.holds || config.row_security == RowSecurity::On;
         tell(standing, config.row_security);
 
-        let leases = pool(LEASE_CONNECTIONS, &options).connect_lazy_with(options.clone());
-        let pool = pool(config.max_connections, &options).connect_lazy_with(options);
+        let leases = pool(LEASE_CONNECTIONS, &options, Use::Writing).connect_lazy_with(options.clone());
+        let pool = pool(config.max_connections, &options, Use::Writing).connect_lazy_with(options);
         Ok(Self { pool, leases, says_whose })
     }
 
     /// A database that is there, only to be read.
     pub(in crate::store) fn open_to_read(config: &StoreConfig) -> Result<Self, OpenError> {
-        let options = options(&config.url)?.options([("default_transaction_read_only", "on")]);
-        let pool = pool(1, &options).connect_lazy_with(options);
+        let options = options(&config.url)?;
+        let pool = pool(1, &options, Use::Reading).connect_lazy_with(options);
         Ok(Self { leases: pool.clone(), pool, says_whose: true })
     }
 }
 
+/// What connections are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Writing,
+    Reading,
+}
+
 /// So many connections. Our own limits report how long statements and turns take; sqlx would log kilobytes for each.
-fn pool(connections: u32, options: &PgConnectOptions) -> PgPoolOptions {
+fn pool(connections: u32, options: &PgConnectOptions, used_for: Use) -> PgPoolOptions {
     let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WAIT);
     let pool = pool.acquire_slow_threshold(CONNECT_WAIT * 2);
     let port = options.get_port();
     let pool = pool.after_connect(move |connection, _| {
         Box::pin(async move {
             send_at_once(port).await;
-            sqlx::raw_sql(SESSION).execute(connection).await.map(drop)
-        })
-    });
-    let pool = pool.test_before_acquire(false).before_acquire(|connection, known| {
-        Box::pin(async move {
-            if known.idle_for >= TRUSTED_FOR {
-                connection.ping().await?;
+            sqlx::raw_sql(SESSION).execute(&mut *connection).await?;
+            match used_for {
+                Use::Writing => Ok(()),
+                // Not in the handshake: poolers refuse options there.
+                Use::Reading => sqlx::raw_sql(READ_ONLY).execute(connection).await.map(drop),
             }
-            Ok(true)
         })
     });
-    pool.after_release(|connection, _| {
+    let pool = pool.test_before_acquire(false).before_acquire(move |connection, known| {
         Box::pin(async move {
-            let answered = timeout(RETURN_WAIT, connection.ping()).await;
-            answered.unwrap_or_else(|_| Err(no_answer())).map(|()| true)
+            match known.idle_for >= TRUSTED_FOR {
+                true => is_usable(connection, used_for).await,
+                false => Ok(true),
+            }
+        })
+    });
+    pool.after_release(move |connection, _| {
+        Box::pin(async move {
+            let answered = timeout(RETURN_WAIT, is_usable(connection, used_for)).await;
+            answered.unwrap_or_else(|_| Err(no_answer()))
         })
     })
+}
+
+/// Whether the server still answers, and takes writes where they are wanted: behind a failover the one that was the first may go on
+/// as a second one, with its connections.
+async fn is_usable(connection: &mut PgConnection, used_for: Use) -> Result<bool, sqlx::Error> {
+    let reads_only: String = sqlx::query_scalar("SHOW transaction_read_only").fetch_one(connection).await?;
+    Ok(used_for == Use::Reading || reads_only != "on")
 }
 
 /// Lets the new connection, one of those to this port, send what it has at once. One that cannot is slower, and works.
@@ -138,13 +164,20 @@ pub(in crate::store) fn understand(url: &str) -> Result<(), OpenError> {
 /// How to connect. What the URL leaves open comes from the usual variables (`PGPASSWORD`, `PGSSLMODE` …) and
 /// `~/.pgpass`.
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
-    let not_understood = |error| OpenError::url(sqlx::Error::Configuration(Box::new(error)));
-    let parsed = Url::parse(url).map_err(not_understood)?;
+    let parsed = Url::parse(url).map_err(OpenError::Address)?;
     let is_known = |key: &str| PARAMETERS.contains(&key) || (key.starts_with("options[") && key.ends_with(']'));
-    if !parsed.query_pairs().all(|(key, _)| is_known(&key)) {
-        return Err(OpenError::Parameter);
+    let mut plain = parsed.clone();
+    plain.set_query(None);
+    for (key, value) in parsed.query_pairs() {
+        match (&*key, &*value) {
+            // What is done anyway: the web's certificates are known here.
+            ("channel_binding", "prefer" | "disable") | ("sslrootcert", "system") => {}
+            ("channel_binding", _) => return Err(OpenError::ChannelBinding),
+            (known, _) if is_known(known) => drop(plain.query_pairs_mut().append_pair(known, &value)),
+            (unknown, _) => return Err(OpenError::Parameter(unknown.chars().take(PARAMETER_CHARS).collect())),
+        }
     }
-    let options = PgConnectOptions::from_str(url).map_err(OpenError::url)?;
+    let options = PgConnectOptions::from_str(plain.as_str()).map_err(OpenError::url)?;
     let options = options.disable_statement_logging();
     Ok(match options.get_application_name() {
         Some(_) => options,
@@ -170,6 +203,18 @@ async fn prepare(mut connection: PgConnection) -> Result<Standing, OpenError> {
         Ok(()) => standing.map_err(OpenError::database),
         Err(MigrateError::VersionMissing(found)) => Err(OpenError::NewerSchema { found, known }),
         Err(error) => Err(OpenError::migration(error)),
+    }
+}
+
+/// Warns of an address where poolers usually are: PgBouncer's own port, Supabase's, and Neon's names.
+fn tell_pooler(options: &PgConnectOptions) {
+    let (host, port) = (options.get_host(), options.get_port());
+    if matches!(port, 6432 | 6543) || host.contains("-pooler.") {
+        tracing::warn!(
+            host,
+            port,
+            "store.url looks like the address of a pooler: one that gives its connections away behind each transaction does not do"
+        );
     }
 }
 

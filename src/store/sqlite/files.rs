@@ -12,6 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use rustix::fs::FsWord;
 use tokio::fs::{DirBuilder, OpenOptions};
 
 use crate::store::OpenError;
@@ -63,6 +65,33 @@ async fn close_to_others(file: &Path) {
     match tokio::fs::set_permissions(file, Permissions::from_mode(OURS)).await {
         Ok(()) => tracing::warn!(%path, before, "a file of the store was open to everybody, and is no more"),
         Err(error) => tracing::warn!(%error, %path, before, "a file of the store is open to everybody"),
+    }
+}
+
+/// The kinds of file systems that several machines may share, or that a program stands for (`linux/magic.h`).
+#[cfg(target_os = "linux")]
+const SHARED_KINDS: [(FsWord, &str); 7] = [
+    (0x6969, "NFS"),
+    (0x517B, "SMB"),
+    (0xFE53_4D42, "SMB"),
+    (0xFF53_4D42, "SMB"),
+    (0x0102_1997, "9P"),
+    (0x6573_5546, "FUSE"),
+    (0x00C3_6400, "Ceph"),
+];
+
+/// Warns of a database whose file system other machines may have too: the log in front of it is shared by the memory of one.
+pub(super) fn tell_shared(database: &Path) {
+    #[cfg(target_os = "linux")]
+    if let Ok(found) = rustix::fs::statfs(database)
+        && let Some((_, kind)) = SHARED_KINDS.iter().find(|(magic, _)| found.f_type & 0xFFFF_FFFF == *magic)
+    {
+        tracing::warn!(
+            kind,
+            path = %database.display(),
+            "the store's file is on a file system that other machines may have too; two that open it destroy it: one process, on a \
+             disk of its own, or PostgreSQL"
+        );
     }
 }
 

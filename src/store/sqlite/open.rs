@@ -69,6 +69,7 @@ impl SqliteDatabase {
         }
         let lock = if is_read_only { None } else { Lock::take(&file).await };
         let mut writer = connect(&writing).await.map_err(OpenError::database)?;
+        files::tell_shared(&file);
         prepare(&mut writer).await?;
         let readers = pool(READERS).connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
         let writer = Writer::to_file(writer, writing, WRITE_WAIT);

@@ -196,7 +196,7 @@ impl Turns {
                 break;
             }
         }
-        tracing::debug!("the log of the store's database is read without end, and keeps what was deleted for now");
+        tracing::warn!("the log of the store's database is read without end, and keeps what was deleted for now");
     }
 
     /// Whether the log was emptied, or cannot be.

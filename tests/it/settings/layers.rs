@@ -79,6 +79,14 @@ fn a_text_can_come_from_a_file() {
     // Settings whose own names end in `_file` name a file and are not read from it.
     let config = load(&env(&[("SWITCHBOARD__AUTH__DEV_SECRET_FILE", &path)]));
     assert_eq!(config.auth.dev_secret_file, path);
+    write(dir.path(), "marked", "\u{feff}0123456789abcdef0123456789abcdef\r\n");
+    let marked = dir.path().join("marked").display().to_string();
+    let config = load(&env(&[("SWITCHBOARD__AUTH__HS256_SECRET_FILE", &marked)]));
+    assert_eq!(
+        config.auth.hs256_secret.expose_secret(),
+        "0123456789abcdef0123456789abcdef",
+        "with a mark of its encoding"
+    );
 
     let rows = [
         ("SWITCHBOARD__RUNS__MAX_TURNS_FILE", "is not a known setting", "a number cannot come from a file"),
@@ -91,6 +99,22 @@ fn a_text_can_come_from_a_file() {
         assert_eq!(found.len(), 1, "{reason}: {found:?}");
         assert!(found[0].starts_with(name) && found[0].contains(words), "{reason}: {found:?}");
     }
+}
+
+#[test]
+fn what_an_image_says_stands_below_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "default.toml", "[server]\nbind = '127.0.0.1:1'\n");
+    let variables =
+        [("SWITCHBOARD_DEFAULT__SERVER__BIND", "127.0.0.1:2"), ("SWITCHBOARD_DEFAULT__SERVER__DRAIN_S", "7")];
+    let of_image = env(&variables);
+    let config = load(&Sources { dir: Some(dir.path().to_owned()), ..of_image.clone() });
+    assert_eq!((config.server.bind.as_str(), config.server.drain_s), ("127.0.0.1:1", 7));
+    let mut over = of_image;
+    over.env.insert("SWITCHBOARD__SERVER__BIND".to_owned(), "127.0.0.1:3".to_owned());
+    assert_eq!(load(&over).server.bind, "127.0.0.1:3");
+    let found = problems(&env(&[("SWITCHBOARD_DEFAULT__SERVER__BINDS", "x")]));
+    assert_eq!(found, ["SWITCHBOARD_DEFAULT__SERVER__BINDS: is not a known setting"]);
 }
 
 #[test]

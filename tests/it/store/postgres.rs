@@ -126,6 +126,11 @@ async fn a_url_that_cannot_work_is_refused_without_repeating_it() {
         ("postgres://u:hunter2@[::/db", "store.url is not understood", "no address"),
         ("postgres://u@127.0.0.1:1/db?pasword=hunter2", "a parameter that is not known", "sqlx would log the value"),
         ("postgres://u:hunter2@127.0.0.1:1/db?sslmode=perhaps", "store.url is not understood", "no such mode"),
+        ("postgres://u:hunter2#/x@127.0.0.1:1/db", "are percent-encoded", "a password that ends the address"),
+        ("postgres://u@127.0.0.1:1/db?pasword=hunter2", "\"pasword\"", "which one it is"),
+        ("postgres://u@127.0.0.1:1/db?channel_binding=require", "channel_binding", "it cannot be had"),
+        ("postgres://u@127.0.0.1:1/db?channel_binding=prefer", "Connection refused", "nor does it have to be"),
+        ("postgres://u@127.0.0.1:1/db?sslrootcert=system", "Connection refused", "no file of that name is read"),
     ];
     for (url, expected, reason) in rows {
         let error = refusal(url).await;
@@ -427,6 +432,37 @@ async fn the_product_outlives_a_crash_of_its_database() {
         .await
         .unwrap();
     assert_eq!(said, ["user", "assistant", "user", "assistant"]);
+}
+
+/// As behind a failover: the old first server goes on as a second one, with its connections.
+#[tokio::test]
+async fn connections_to_a_server_that_takes_no_writes_any_more_are_left() {
+    let Some(server) = TestPostgres::private() else { return };
+    let database = server.new_database().await;
+    let store = database.open(ManualClock::new()).await;
+    let backends = async || -> Vec<i32> {
+        let of_store = "SELECT pid FROM pg_stat_activity WHERE application_name = 'switchboard' AND backend_type = 'client backend'";
+        sqlx::query_scalar(of_store).fetch_all(&mut database.beside().await).await.unwrap()
+    };
+    let set = async |sql: &str| {
+        database.execute(sql).await;
+        database.execute("SELECT pg_reload_conf()").await;
+    };
+    let (run, _) = room().say(&*store, "hello").await;
+    complete(&*store, run).await;
+    let before = backends().await;
+    set("ALTER SYSTEM SET default_transaction_read_only = on").await;
+    let say = async || {
+        let run = RunId::fresh();
+        Room::at(&format!("acme/ann/{run}")).try_say(&*store, run, "anybody there?", 0).await
+    };
+    eventually("writes are refused", async || say().await.is_err().then_some(())).await;
+    for _ in 0..before.len() {
+        assert_no_store(&say().await);
+    }
+    eventually("they are left", async || backends().await.iter().all(|pid| !before.contains(pid)).then_some(())).await;
+    set("ALTER SYSTEM RESET default_transaction_read_only").await;
+    eventually("writes are taken", async || say().await.ok().map(drop)).await;
 }
 
 /// Longer than any call may take; only a call that never ends reaches it.
