@@ -79,8 +79,9 @@ impl Generation {
             (3, _) | (4, 0..=5) => Self::Budgeted { most_tokens: 64_000 },
             (4, 6) => Self::Adaptive,
             (4, _) => Self::Newest,
-            // 5.5: the small one alone.
-            (_, minor) => Self::Thinker { can_stop: version == (5, 0) || (minor == 5 && name.contains("haiku")) },
+            // Of the families that were there before.
+            (5, 0) => Self::Thinker { can_stop: ["opus", "sonnet", "haiku"].iter().any(|family| name.contains(family)) },
+            (_, minor) => Self::Thinker { can_stop: minor == 5 && name.contains("haiku") },
         }
     }
 
@@ -205,6 +206,7 @@ mod tests {
             ("claude-sonnet-4-6", Generation::Adaptive, "the first that decides itself"),
             ("claude-opus-4-7", Generation::Newest, "the first without a temperature"),
             ("claude-opus-5", STOPS, "the first that thinks by itself"),
+            ("claude-fable-5", THINKS, "one that cannot do without"),
             ("claude-sonnet-5-5", THINKS, "the default"),
             ("claude-haiku-5-5", STOPS, "the small one of those"),
             ("claude-opus-10", THINKS, "one to come"),
