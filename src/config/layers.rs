@@ -41,12 +41,12 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     subscribers::prepare(&mut layer, &mut defaults, &sources.env, problems);
     mcp::prepare(&mut layer, &mut defaults, &sources.env, problems);
     let mut merged = defaults.clone();
-    defaults_of_environment(&mut merged, &defaults, sources, problems);
     if let Some(launch) = &sources.launch {
         launch.check(problems);
         let state = launch::state(&layer, &defaults, sources.env.get(&format!("{PREFIX}WORKSPACE__STATE")));
         overlay(&mut merged, launch.defaults(&state), "", problems);
     }
+    defaults_of_environment(&mut merged, &defaults, sources, problems);
     overlay(&mut merged, layer, "", problems);
     environment(&mut merged, &defaults, sources, &named, problems);
     if let Some(launch) = &sources.launch {

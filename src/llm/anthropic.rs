@@ -80,7 +80,9 @@ impl Generation {
             (4, 6) => Self::Adaptive,
             (4, _) => Self::Newest,
             // Of the families that were there before.
-            (5, 0) => Self::Thinker { can_stop: ["opus", "sonnet", "haiku"].iter().any(|family| name.contains(family)) },
+            (5, 0) => {
+                Self::Thinker { can_stop: ["opus", "sonnet", "haiku"].iter().any(|family| name.contains(family)) }
+            }
             (_, minor) => Self::Thinker { can_stop: minor == 5 && name.contains("haiku") },
         }
     }

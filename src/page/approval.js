@@ -47,7 +47,7 @@ class SbApproval extends HTMLElement {
     if (shown) fill(shown, seenNodes(heading), '?');
   }
 
-  /** Dispatches `stands` once it is over. */
+  /** Dispatches `stands` once decided. */
   set state(state) {
     this.#state = STATES.includes(state) ? state : 'waiting';
     this.#form?.show(this.#state, this.#message);

@@ -220,5 +220,7 @@ mod tests {
         let links: Vec<_> = hearing.files.iter().map(|file| json!(file.link("https://s/", true))).collect();
         let expected = json!({"type": "resource_link", "uri": "https://s/v1/f", "name": "a.png", "mimeType": "image/png", "size": 5});
         assert_eq!(links, [expected]);
+        let words = json!({"type": "text", "text": "a.png: https://s/v1/f"});
+        assert_eq!(json!(hearing.files[0].link("https://s/", false)), words, "where links are not known");
     }
 }

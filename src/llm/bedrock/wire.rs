@@ -138,13 +138,12 @@ impl<'a> Request<'a> {
         }
         let tool_choice = tool_choice(chat, model);
         // Who has to call a tool is not asked to think first.
-        let own = match tool_choice {
-            Some(_) => None,
-            None => model.thinking(chat.model.effort, chat.model.max_tokens.unwrap_or_default()),
-        };
+        let is_forced = tool_choice.is_some();
+        let own = model.thinking(chat.model.effort, chat.model.max_tokens.unwrap_or_default());
         let own = own.filter(|own| match own {
-            OwnFields::Thinking { thinking: Thinking::Enabled { .. }, .. } => goes_on.unwrap_or(true),
-            OwnFields::Thinking { .. } | OwnFields::Reasoning { .. } => true,
+            OwnFields::Thinking { thinking: Thinking::Disabled, .. } => true,
+            OwnFields::Thinking { thinking: Thinking::Enabled { .. }, .. } => !is_forced && goes_on.unwrap_or(true),
+            OwnFields::Thinking { .. } | OwnFields::Reasoning { .. } => !is_forced,
         });
         Self {
             messages,

@@ -179,6 +179,7 @@ impl<'a> Request<'a> {
         forgets: bool,
     ) -> Self {
         let generation = Generation::from_model(&origin.model);
+        let wants_all = origin.model.to_ascii_lowercase().contains("deepseek");
         let entries = history::entries(chat.messages, origin);
         let loop_begins = entries.iter().rposition(|entry| matches!(entry, Entry::User(_)));
         let mut messages: Vec<Message<'a>> = Vec::new();
@@ -204,12 +205,11 @@ impl<'a> Request<'a> {
                 }
                 Entry::Assistant(turn) => {
                     let is_of_this_run = loop_begins.is_none_or(|begin| at > begin);
-                    let recalls = match generation {
-                        _ if forgets => Recalls::Nothing,
-                        // DeepSeek wants the thoughts of every turn with calls back, signed or not.
-                        Generation::Foreign => Recalls::All,
-                        _ if is_of_this_run => Recalls::Signed,
-                        _ => Recalls::Nothing,
+                    let recalls = match (forgets, wants_all, is_of_this_run) {
+                        // It wants the thoughts of every turn with calls back, signed or not.
+                        (false, true, _) => Recalls::All,
+                        (false, false, true) => Recalls::Signed,
+                        (true, _, _) | (false, false, false) => Recalls::Nothing,
                     };
                     let message = Message { role: "assistant", content: assistant(&turn, recalls) };
                     // These models think at a turn's beginning only, so its later answers need no thought; but those of
@@ -229,16 +229,14 @@ impl<'a> Request<'a> {
         // Who has to call a tool is not asked to think first.
         let is_forced = matches!(tool_choice, Some(ToolChoice::Any | ToolChoice::Tool { .. }));
         let effort = chat.model.effort;
-        let thinking = match is_forced {
-            true => None,
-            false => generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()),
-        };
-        let thinking = thinking.filter(|thinking| match thinking {
-            Thinking::Adaptive { .. } | Thinking::Disabled => true,
-            // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
-            // run that stopped before its answer.
-            Thinking::Enabled { .. } => goes_on.unwrap_or(true),
-        });
+        let thinking =
+            generation.thinking(effort, chat.model.max_tokens.unwrap_or_default()).filter(|thinking| match thinking {
+                Thinking::Disabled => true,
+                Thinking::Adaptive { .. } => !is_forced,
+                // Refused when the turn it would go on with began without a thought: another model may have begun it, or a
+                // run that stopped before its answer.
+                Thinking::Enabled { .. } => !is_forced && goes_on.unwrap_or(true),
+            });
         // The next turn of the loop sends all of this again; and the turn before ended with the other mark, which is found
         // again however many results have come since.
         for message in messages.iter_mut().rev().filter(|message| message.role == "user").take(2) {

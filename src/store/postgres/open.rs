@@ -43,7 +43,7 @@ const READ_ONLY: &str = "SET default_transaction_read_only = on";
 const MIGRATION_SESSION: &str =
     "SET statement_timeout = 0; SET lock_timeout = '60s'; SET app.tenant = '*'; SET app.\"user\" = '*'";
 
-/// 40 characters of the name of a parameter that is not known are told.
+/// The name of a parameter that is not known is told where it has at most 40 characters.
 const PARAMETER_CHARS: usize = 40;
 
 /// The parameters of a URL, besides `options[…]`. sqlx would log an unknown one with its value.
@@ -168,14 +168,19 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     let is_known = |key: &str| PARAMETERS.contains(&key) || (key.starts_with("options[") && key.ends_with(']'));
     let mut plain = parsed.clone();
     plain.set_query(None);
+    // As libpq has it: the usual certificates, and nothing less than all of the check. The web's are known here.
+    let is_system = parsed.query_pairs().any(|(key, value)| key == "sslrootcert" && value == "system");
     for (key, value) in parsed.query_pairs() {
         match (&*key, &*value) {
-            // What is done anyway: the web's certificates are known here.
-            ("channel_binding", "prefer" | "disable") | ("sslrootcert", "system") => {}
+            ("channel_binding", "prefer" | "disable") => {}
+            ("sslrootcert" | "ssl-root-cert" | "ssl-ca" | "sslmode" | "ssl-mode", _) if is_system => {}
             ("channel_binding", _) => return Err(OpenError::ChannelBinding),
             (known, _) if is_known(known) => drop(plain.query_pairs_mut().append_pair(known, &value)),
-            (unknown, _) => return Err(OpenError::Parameter(unknown.chars().take(PARAMETER_CHARS).collect())),
+            (unknown, _) => return Err(OpenError::Parameter(shown(unknown))),
         }
+    }
+    if is_system {
+        plain.query_pairs_mut().append_pair("sslmode", "verify-full");
     }
     let options = PgConnectOptions::from_str(plain.as_str()).map_err(OpenError::url)?;
     let options = options.disable_statement_logging();
@@ -183,6 +188,13 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
         Some(_) => options,
         None => options.application_name("switchboard"),
     })
+}
+
+/// The name of a parameter, unless it may be a part of a password that is not encoded.
+fn shown(name: &str) -> String {
+    let is_name =
+        name.len() <= PARAMETER_CHARS && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if is_name { name.to_owned() } else { "[not shown]".to_owned() }
 }
 
 /// Brings the schema up to date; processes that start at once wait for each other. A schema that is up to date is not
@@ -274,4 +286,18 @@ async fn compare(connection: &mut PgConnection) -> Result<(), MigrateError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::postgres::PgSslMode;
+
+    use super::options;
+
+    #[test]
+    fn the_system_s_certificates_are_asked_for_with_all_of_the_check() {
+        for url in ["postgres://h/db?sslrootcert=system", "postgres://h/db?sslmode=require&sslrootcert=system"] {
+            assert!(matches!(options(url).unwrap().get_ssl_mode(), PgSslMode::VerifyFull), "{url}");
+        }
+    }
 }

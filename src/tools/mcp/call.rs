@@ -175,6 +175,7 @@ fn answered(error: &ServiceError) -> Option<McpError> {
         Failed::AuthRequired(_) => {
             Some(McpError::Refused("HTTP 401: the server does not accept this one's token".to_owned()))
         }
+        Failed::SessionExpired => Some(McpError::Refused("the server knows no session of this one's".to_owned())),
         Failed::InsufficientScope(_) => Some(McpError::Refused("HTTP 403: the token has no right to this".to_owned())),
         Failed::Io(error) => {
             let refusal = error.get_ref()?.downcast_ref::<Refusal>()?;

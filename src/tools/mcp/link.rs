@@ -248,12 +248,15 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, LinkError
 async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<(Vec<Tool>, Option<String>), LinkError> {
     let refused = |error: &dyn std::fmt::Display| LinkError::List(error.to_string());
     let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+    match peer.list_tools(params.clone()).await {
+        Ok(page) => return Ok((page.tools, page.next_cursor)),
+        Err(ServiceError::UnexpectedResponse) => {}
+        Err(error) => return Err(refused(&error)),
+    }
     let request = ListToolsRequest { params, ..ListToolsRequest::default() };
     let answer = peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(|error| refused(&error))?;
-    let mut page = match answer {
-        ServerResult::ListToolsResult(page) => return Ok((page.tools, page.next_cursor)),
-        ServerResult::CustomResult(CustomResult(Value::Object(page))) => page,
-        _ => return Err(refused(&ServiceError::UnexpectedResponse)),
+    let ServerResult::CustomResult(CustomResult(Value::Object(mut page))) = answer else {
+        return Err(refused(&ServiceError::UnexpectedResponse));
     };
     let Some(Value::Array(tools)) = page.remove("tools") else {
         return Err(refused(&ServiceError::UnexpectedResponse));

@@ -30,6 +30,9 @@ const DESCRIPTION_BYTES: usize = 16 << 10;
 /// 64 KiB of schema, for the same reason.
 const SCHEMA_BYTES: usize = 64 << 10;
 
+/// The parts of a schema that may name arguments besides `properties` and `required`.
+const OF_NAMES: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired"];
+
 /// 1,000 names are remembered per server; one that invents new names all the time gets no further.
 pub(super) const NAMES_KEPT: usize = 1000;
 
@@ -124,7 +127,7 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
     if input_schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("its schema has not the type \"object\"".to_owned());
     }
-    let arguments = with_plain_names(&mut input_schema);
+    let arguments = with_plain_names(&mut input_schema)?;
     let unusable = |error| format!("its schema cannot be used: {error}");
     let (schema, left_out) = Schema::of_server(&input_schema).map_err(unusable)?;
     seen.tell_left_out(server, tool, &left_out);
@@ -155,10 +158,10 @@ fn read(server: &str, config: &McpConfig, tool: &Tool, seen: &mut Seen) -> Resul
 }
 
 /// Gives the arguments of `schema` names that every vendor takes: one that a vendor does not take loses the whole request. Those
-/// that had to be changed, as here and as there.
-fn with_plain_names(schema: &mut Value) -> Vec<(String, String)> {
+/// that had to be changed, as here and as there. Why it cannot be, where other parts of the schema name them.
+fn with_plain_names(schema: &mut Value) -> Result<Vec<(String, String)>, String> {
     let mut renamed = Vec::new();
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return renamed };
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return Ok(renamed) };
     let mut taken: BTreeSet<String> = properties.keys().filter(|name| is_argument(name)).cloned().collect();
     for (theirs, property) in std::mem::take(properties) {
         let name = match is_argument(&theirs) {
@@ -176,7 +179,14 @@ fn with_plain_names(schema: &mut Value) -> Vec<(String, String)> {
             *required = ours.as_str().into();
         }
     }
-    renamed
+    let others = schema.as_object().into_iter().flatten().filter(|(key, _)| OF_NAMES.contains(&key.as_str()));
+    let others: String = others.map(|(_, part)| part.to_string()).collect();
+    match renamed.iter().find(|(_, theirs)| others.contains(&json!(theirs).to_string())) {
+        Some((_, theirs)) => {
+            Err(format!("its argument {theirs:?} has a name that vendors refuse, and conditions on it"))
+        }
+        None => Ok(renamed),
+    }
 }
 
 /// Our name for `tool` of `server`. One that had to be changed to fit ends in a digest, so that no two become one.
@@ -385,8 +395,12 @@ mod tests {
             Arc::new([("type".to_owned(), json!("object")), ("required".to_owned(), json!(7))].into_iter().collect());
         let mut long = tool("long", "", None);
         long.description = Some("x".repeat(DESCRIPTION_BYTES + 1).into());
+        let mut strange = tool("strange", "", None);
+        let schema = json!({"type": "object", "properties": {"$top": {}}, "anyOf": [{"required": ["$top"]}]});
+        let Value::Object(schema) = schema else { panic!() };
+        strange.input_schema = Arc::new(schema);
         let twice = [tool("twice", "", None), tool("twice", "", None)];
-        let tools = [untyped, broken, long].into_iter().chain(twice).collect();
+        let tools = [untyped, broken, long, strange].into_iter().chain(twice).collect();
         let listed = offered("s", &McpConfig::default(), tools, &mut Seen::default());
         assert_eq!(names(&listed), [("s__twice", Effect::Write, &Consent::User)]);
     }

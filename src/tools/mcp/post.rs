@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Client, Response, StatusCode};
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, InsufficientScopeError, StreamableHttpError, StreamableHttpPostResponse,
@@ -123,7 +123,11 @@ async fn answer(
     let kind = text_of(&response, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let is_json = kind.starts_with(JSON_MIME_TYPE);
     if !status.is_success() {
-        let refused = refusal(response, is_json, has_session, &secrets).await;
+        let request = match message {
+            ClientJsonRpcMessage::Request(request) => Some(&request.id),
+            _ => None,
+        };
+        let refused = refusal(response, is_json, Sent { request, has_session }, &secrets).await;
         return refused.map(|error| StreamableHttpPostResponse::Json(addressed(error, message), session));
     }
     if kind.starts_with(EVENT_STREAM_MIME_TYPE) {
@@ -160,12 +164,23 @@ async fn message_of(body: Vec<u8>, secrets: Secrets, intake: &Intake) -> Result<
     intake.work(bytes, read).await
 }
 
-/// What a server says of a refusal, where it is an error of the protocol. One of a message that `has_session` may be that it does
-/// not know that any more: several say so with 400 instead of 404 (python-sdk#1004, mcp-go#689).
+/// A message that was refused.
+struct Sent<'a> {
+    /// Its id, if it wants an answer.
+    request: Option<&'a RequestId>,
+    has_session: bool,
+}
+
+/// What a server says of a session that it does not know, in lower case: several do with 400 instead of 404 (python-sdk#1004,
+/// mcp-go#689).
+const LOST_SESSION: [&str; 6] =
+    ["session id", "session-id", "session not found", "session has expired", "invalid session", "unknown session"];
+
+/// What a server says of a refusal, where it is an error of the protocol.
 async fn refusal(
     response: Response,
     is_json: bool,
-    has_session: bool,
+    sent: Sent<'_>,
     secrets: &Secrets,
 ) -> Result<ServerJsonRpcMessage, Failed> {
     let target = redirected_to(&response);
@@ -179,10 +194,16 @@ async fn refusal(
     let is_of_caller = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     let body = String::from_utf8_lossy(&body);
     let body = secrets.removed(&body);
-    if has_session && status == StatusCode::BAD_REQUEST && body.to_ascii_lowercase().contains("session") {
+    let told = json::parse(&body).ok().filter(|_| is_json && !is_of_caller);
+    // What names the request has read it, and may have begun with it.
+    let is_answer = matches!(&told, Some(ServerJsonRpcMessage::Error(error)) if error.id.is_some() && error.id.as_ref() == sent.request);
+    let is_lost = || {
+        let words = body.to_ascii_lowercase();
+        LOST_SESSION.iter().any(|lost| words.contains(lost))
+    };
+    if sent.has_session && status == StatusCode::BAD_REQUEST && !is_answer && is_lost() {
         return Err(StreamableHttpError::SessionExpired);
     }
-    let told = json::parse(&body).ok().filter(|_| is_json && !is_of_caller);
     match told {
         Some(error @ ServerJsonRpcMessage::Error(_)) => Ok(error),
         _ => {

@@ -78,7 +78,7 @@ fn replay(data: &Value) -> Option<Replay> {
     (!data.is_null()).then(|| Replay::new(to_raw_value(data).unwrap()))
 }
 
-fn user(text: &str) -> Message {
+pub fn user(text: &str) -> Message {
     Message::User(UserMessage::new(text))
 }
 

@@ -1,6 +1,8 @@
 //! When a model's own thoughts go back to it, and when it is asked for new ones.
 
 use serde_json::json;
+use switchboard::agent::ports::llm::MustCall;
+use switchboard::chat::model::Effort;
 use switchboard::llm::Vendor;
 
 use super::models::{BEDROCK, CLAUDE, Model, VERTEX_CLAUDE};
@@ -54,5 +56,45 @@ async fn an_older_claude_thinks_in_a_turn_that_began_with_a_thought_of_its_own()
         let body = sent.request(&scenario, &scenario.messages[..messages]).await.json();
         assert_eq!(body["thinking"]["budget_tokens"].as_u64(), expected, "{reason}");
         assert_eq!(body["max_tokens"], 1000 + expected.unwrap_or(0), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn deepseek_gets_its_thoughts_of_every_run_back() {
+    const DEEPSEEK: Model = Model {
+        vendor: Vendor::Claude,
+        is_responses: false,
+        change: |config, _| set(config, Vendor::Claude, "model = 'deepseek-reasoner'"),
+    };
+    const GLM: Model = Model {
+        vendor: Vendor::Claude,
+        is_responses: false,
+        change: |config, _| set(config, Vendor::Claude, "model = 'glm-4.6'"),
+    };
+    let mut sent_back = Vec::new();
+    for model in [DEEPSEEK, GLM] {
+        let sent = Sent::to(model).await;
+        let Scenario { mut messages, .. } = scenarios::thinking(&sent.asked);
+        messages.push(scenarios::user("And now?"));
+        let body = sent.request(&scenarios::thinking(&sent.asked), &messages).await.json();
+        let blocks = body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_array());
+        sent_back.push(blocks.flatten().filter(|block| block["type"] == "thinking").count());
+    }
+    assert!(sent_back[0] > 0 && sent_back[1] == 0, "{sent_back:?}: the run with them is over");
+}
+
+#[tokio::test]
+async fn who_is_told_not_to_think_is_told_so_where_a_tool_has_to_be_called_too() {
+    const OPUS: Model = Model {
+        vendor: Vendor::Claude,
+        is_responses: false,
+        change: |config, _| set(config, Vendor::Claude, "model = 'claude-opus-5'"),
+    };
+    let sent = Sent::to(OPUS).await;
+    for (effort, expected) in [(Effort::None, json!({"type": "disabled"})), (Effort::High, serde_json::Value::Null)] {
+        let scenario = scenarios::one_call(&sent.asked);
+        let scenario = Scenario { effort: Some(effort), must_call: MustCall::Any, ..scenario };
+        let body = sent.request(&scenario, &scenario.messages[..1]).await.json();
+        assert_eq!((&body["thinking"], &body["tool_choice"]["type"]), (&expected, &json!("any")));
     }
 }

@@ -41,7 +41,7 @@ impl Responses {
 #[async_trait]
 impl LlmProvider for Responses {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let mut asks = self.refused.less(self.asks);
+        let mut asks = self.refused.less(self.asks, request.model.effort);
         // Each time less is asked, so this ends.
         loop {
             let body = wire::Request::new(&request, &self.origin, &self.habits, asks);
@@ -54,7 +54,7 @@ impl LlmProvider for Responses {
             };
             let Some(less) = asks.without_refused(&error, body.effort()) else { return Err(error) };
             tracing::info!(gen_ai.request.model = self.origin.model, error = %error.detail, "asked again without what the model refuses");
-            self.refused.remember(asks, less);
+            self.refused.remember(asks, less, request.model.effort);
             asks = less;
         }
     }

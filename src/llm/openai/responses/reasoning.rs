@@ -11,6 +11,7 @@ use super::event::Item;
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::bounded::json::parse;
 use crate::chat::message::Replay;
+use crate::chat::model::Effort;
 use crate::llm::answer::malformed;
 use crate::llm::failure;
 
@@ -135,31 +136,38 @@ pub(super) struct Refused {
     summary: AtomicBool,
     temperature: AtomicBool,
     highest: AtomicBool,
-    effort: AtomicBool,
+    /// In the order of [`Effort::ALL`].
+    efforts: [AtomicBool; Effort::ALL.len()],
 }
 
 impl Refused {
-    /// `asks` without what was refused.
-    pub(super) fn less(&self, asks: Asks) -> Asks {
+    /// `asks` without what was refused, of a request for that `effort`.
+    pub(super) fn less(&self, asks: Asks, effort: Option<Effort>) -> Asks {
         let takes = |refused: &AtomicBool| !refused.load(Ordering::Relaxed);
         Asks {
             encrypted: asks.encrypted && takes(&self.encrypted),
             summary: asks.summary && takes(&self.summary),
             temperature: asks.temperature && takes(&self.temperature),
             highest: asks.highest && takes(&self.highest),
-            effort: asks.effort && takes(&self.effort),
+            effort: asks.effort && self.efforts_of(effort).all(takes),
             replays: asks.replays,
         }
     }
 
-    /// Remembers what `less` no longer asks of what `asks` did.
-    pub(super) fn remember(&self, asks: Asks, less: Asks) {
+    fn efforts_of(&self, effort: Option<Effort>) -> impl Iterator<Item = &AtomicBool> {
+        self.efforts.iter().zip(Effort::ALL).filter(move |(_, of)| Some(*of) == effort).map(|(refused, _)| refused)
+    }
+
+    /// Remembers what `less` no longer asks of what `asks` did, of a request for that `effort`.
+    pub(super) fn remember(&self, asks: Asks, less: Asks, effort: Option<Effort>) {
+        if asks.effort != less.effort {
+            self.efforts_of(effort).for_each(|refused| refused.store(true, Ordering::Relaxed));
+        }
         let rows = [
             (&self.encrypted, asks.encrypted, less.encrypted),
             (&self.summary, asks.summary, less.summary),
             (&self.temperature, asks.temperature, less.temperature),
             (&self.highest, asks.highest, less.highest),
-            (&self.effort, asks.effort, less.effort),
         ];
         rows.into_iter()
             .filter(|(_, was, is)| was != is)
@@ -240,9 +248,14 @@ mod tests {
     fn what_was_refused_is_not_asked_again_but_for_reasoning_of_earlier_turns() {
         let asks = Asks { temperature: false, ..Asks::of_model("") };
         let refused = Refused::default();
-        refused.remember(asks, Asks { replays: false, ..asks });
-        assert_eq!(refused.less(asks), asks);
-        refused.remember(asks, Asks { encrypted: false, ..asks });
-        assert_eq!(refused.less(asks), Asks { encrypted: false, ..asks });
+        let low = Some(Effort::Low);
+        refused.remember(asks, Asks { replays: false, ..asks }, low);
+        assert_eq!(refused.less(asks, low), asks);
+        refused.remember(asks, Asks { encrypted: false, ..asks }, low);
+        let asks = Asks { encrypted: false, ..asks };
+        assert_eq!(refused.less(asks, low), asks);
+        refused.remember(asks, Asks { effort: false, ..asks }, low);
+        assert_eq!(refused.less(asks, low), Asks { effort: false, ..asks });
+        assert_eq!(refused.less(asks, Some(Effort::High)), asks, "another may be taken");
     }
 }

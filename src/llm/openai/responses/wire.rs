@@ -148,7 +148,8 @@ enum Format<'a> {
 
 #[derive(Debug, Serialize)]
 struct Reasoning {
-    effort: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
 }
@@ -181,8 +182,9 @@ impl<'a> Request<'a> {
             tools: chat.tools.iter().filter(|_| chat.may_call).map(|def| tool(def)).collect(),
             tool_choice,
             text,
-            reasoning: effort.filter(|effort| asks.effort || *effort == Effort::None).map(|effort| Reasoning {
-                effort: habits.effort(if effort == Effort::Max && !asks.highest { Effort::High } else { effort }),
+            reasoning: effort.map(|effort| Reasoning {
+                effort: (asks.effort || effort == Effort::None)
+                    .then(|| habits.effort(if effort == Effort::Max && !asks.highest { Effort::High } else { effort })),
                 summary: (asks.summary && effort != Effort::None).then_some("auto"),
             }),
             include: (asks.encrypted && habits.echo_reasoning).then_some([ENCRYPTED]),
@@ -196,7 +198,7 @@ impl<'a> Request<'a> {
 
     /// How much the model is asked to think.
     pub(super) fn effort(&self) -> Option<&'static str> {
-        self.reasoning.as_ref().map(|reasoning| reasoning.effort)
+        self.reasoning.as_ref()?.effort
     }
 
     /// Whether a temperature was wanted that cannot be sent.

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::fake::result;
+use super::fake::{Fake, result, tool};
 use super::{message, product};
 use crate::support::frames;
-use crate::support::model::{calls, says};
+use crate::support::model::{calls, says, turn};
 use crate::support::upstream::{Answer, Upstream};
 
 #[tokio::test]
@@ -63,4 +63,22 @@ async fn a_server_with_habits_of_its_own_is_used() {
         let agent = request.header("user-agent").unwrap_or_default().to_owned();
         assert!(agent.starts_with("switchboard/"), "{agent}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_was_read_is_not_made_again_whatever_its_error_says() {
+    const SESSION: &str = "Invalid session ID of the checkout";
+    let answers = |id: &Value, params: &Value| {
+        let id = if params["name"] == "own" { id.clone() } else { Value::Null };
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": SESSION}});
+        Answer::status(400, "application/json", error.to_string())
+    };
+    let fake = Fake::new(json!([tool("own", "x", false), tool("lost", "x", false)]), answers).await;
+    let both = turn().call("own", "peer__own", &json!({})).call("lost", "peer__lost", &json!({})).done();
+    let s = product(&fake.section("timeout_s = 20\napproval = \"auto\""), [both, says("Done.")]).await;
+    s.app.chat(&message("Go")).await;
+    let error = |name: &str| s.result_of(name)["error"].as_str().unwrap().to_owned();
+    assert!(error("own").starts_with("it is not known whether this was done") && error("own").contains(SESSION));
+    assert!(error("lost").ends_with(SESSION), "{}: this server has no sessions", error("lost"));
+    assert_eq!(fake.calls(), 2);
 }
