@@ -298,9 +298,9 @@ class DirectiveRow extends HTMLElement {
 }
 
 /** How it stands, in words. */
-function stateOf({ status, reason, scheduled_at: due, attempt, approval }) {
+function stateOf({ status, reason, scheduled_at: due, approval }) {
   if (status === "pending_approval" && approval?.needs === "role") return t("waits for approval by the role “{0}”", brief(approval.role, 60));
-  if (status === "requested" && Date.parse(due) > Date.now() + SOON_MS) return attempt > 0 ? t("runs again at {0}", moment(due)) : t("runs at {0}", moment(due));
+  if (status === "requested" && Date.parse(due) > Date.now() + SOON_MS) return t("runs at {0}", moment(due));
   return (status === "canceled" && REASONS[reason]) || (STATES[status]?.words ?? status);
 }
 

@@ -113,8 +113,9 @@ export class Past {
     return live !== null || view.messages.at(-1)?.id !== this.#messages.at(-1)?.id;
   }
 
-  /** Puts the messages into the thread; those of the run that goes on come with its events. Of a long conversation the newest part
-   *  is shown, and `message`. */
+  /** Puts the messages into the thread; those of the run that goes on come with its events. What each run took, and how
+   *  it ended, stands below its answer, and then what waits. Of a long conversation the newest part is shown, the rest when
+   *  it is asked for; but `message` is shown. */
   show({ view, live, waiting = [] }, { all = false, message = "" } = {}) {
     this.#messages = view.messages;
     this.#branch = view.branch;
@@ -151,7 +152,7 @@ export class Past {
     else if (said.length === 0) answer.fail({ code: "failed", message: t("This message was not answered."), retryable: true });
   }
 
-  /** Only while nothing is being written. */
+  /** Only while nothing is being written: what stands there since is read again with the rest. */
   async #showAll(past, parts, button) {
     const messages = this.#messages;
     button.disabled = true;

@@ -612,6 +612,5 @@ export const texts = {
   "sortable": "sortierbar",
   "filterable": "filterbar",
   "{0} decimals": "{0} Nachkommastellen",
-  "runs again at {0}": "läuft wieder: {0}",
   "runs at {0}": "läuft: {0}",
 };

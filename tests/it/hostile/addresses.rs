@@ -295,8 +295,17 @@ fn carried(request: &Request) -> String {
 }
 
 /// What the server itself sends, and the one header that a tool may set.
-const HEADERS: [&str; 8] =
-    ["accept", "authorization", "content-type", "content-length", "host", "x-request-id", "x-tag", "x-trace"];
+const HEADERS: [&str; 9] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "content-length",
+    "host",
+    "user-agent",
+    "x-request-id",
+    "x-tag",
+    "x-trace",
+];
 
 /// A conversation in which the model makes `calls` in one turn; the ids of those that failed.
 async fn said(app: &TestApp) -> Vec<String> {

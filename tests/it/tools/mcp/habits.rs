@@ -78,7 +78,12 @@ async fn a_call_that_was_read_is_not_made_again_whatever_its_error_says() {
     let s = product(&fake.section("timeout_s = 20\napproval = \"auto\""), [both, says("Done.")]).await;
     s.app.chat(&message("Go")).await;
     let error = |name: &str| s.result_of(name)["error"].as_str().unwrap().to_owned();
-    assert!(error("own").starts_with("it is not known whether this was done") && error("own").contains(SESSION));
-    assert!(error("lost").ends_with(SESSION), "{}: this server has no sessions", error("lost"));
+    for (name, reason) in [("own", "it is the answer to it"), ("lost", "this server has no sessions")] {
+        let told = error(name);
+        assert!(
+            told.starts_with("it is not known whether this was done") && told.contains(SESSION),
+            "{reason}: {told}"
+        );
+    }
     assert_eq!(fake.calls(), 2);
 }
