@@ -5,6 +5,9 @@
 
 use serde::Serialize;
 
+use super::failure;
+use super::http::{Endpoint, Opened};
+use crate::agent::ports::llm::ProviderError;
 use crate::chat::model::Effort;
 
 /// 1024 tokens: a smaller budget is refused.
@@ -117,6 +120,25 @@ impl Generation {
             }
             Self::Adaptive | Self::Newest | Self::Thinker { .. } | Self::Foreign => Some(adaptive),
         }
+    }
+}
+
+/// The answer to what `body` makes of a turn; asked once more without the thoughts of its turns so far (`true`), where these do not fit
+/// what stands before them any more: a tool, a file or the key has changed.
+///
+/// # Errors
+/// As [`Endpoint::post`].
+pub(super) async fn post<B: Serialize + Sync>(
+    endpoint: &Endpoint,
+    model: &str,
+    body: impl Fn(bool) -> B,
+) -> Result<Opened, ProviderError> {
+    match endpoint.post(&body(false)).await {
+        Err(error) if failure::is_about(&error, failure::BOUND_THOUGHT) => {
+            tracing::info!(gen_ai.request.model = model, error = %error.detail, "asked again without its thoughts");
+            endpoint.post(&body(true)).await
+        }
+        answered => answered,
     }
 }
 

@@ -28,7 +28,7 @@ use self::fold::Fold;
 use self::frames::EventStream as Frames;
 use super::Setup;
 use super::answer;
-use super::failure;
+use super::anthropic;
 use super::http::{self, ConnectError, Endpoint, Sign};
 use super::recorded;
 use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
@@ -157,21 +157,15 @@ impl Bedrock {
 #[async_trait]
 impl LlmProvider for Bedrock {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let mut forgets = false;
-        loop {
+        let body = |forgets| {
             let body = wire::Request::new(&request, &self.origin, forgets);
             if body.lacks_temperature(&request) {
                 tracing::debug!(gen_ai.request.model = self.origin.model, "the model takes no temperature: left out");
             }
-            match self.endpoint.post(&body).await {
-                Ok(opened) => return Ok(answer::stream(&self.origin, opened, reader())),
-                Err(error) if !forgets && failure::is_about(&error, failure::BOUND_THOUGHT) => {
-                    tracing::info!(gen_ai.request.model = self.origin.model, error = %error.detail, "asked again without its thoughts");
-                    forgets = true;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+            body
+        };
+        let opened = anthropic::post(&self.endpoint, &self.origin.model, body).await?;
+        Ok(answer::stream(&self.origin, opened, reader()))
     }
 }
 

@@ -17,7 +17,7 @@ use self::form::Form;
 pub(super) use self::wire::Version;
 use super::Setup;
 use super::answer;
-use super::failure;
+use super::anthropic;
 use super::http::{self, ConnectError, Endpoint};
 use super::recorded;
 use super::sse::Sse;
@@ -130,21 +130,15 @@ pub(super) async fn ask(
     structured_outputs: bool,
 ) -> Result<EventStream, ProviderError> {
     let form = Form::new(&request, &origin.model, structured_outputs);
-    let mut forgets = false;
-    loop {
+    let request = |forgets| {
         let body = wire::Request::new(&request, origin, version, &form, forgets);
         if body.lacks_temperature(&request) {
             tracing::debug!(gen_ai.request.model = origin.model, "the model takes no temperature: left out");
         }
-        match endpoint.post(&body).await {
-            Ok(opened) => return Ok(answer::stream(origin, opened, (Sse::default(), Fold::new(form.answer_tool())))),
-            Err(error) if !forgets && failure::is_about(&error, failure::BOUND_THOUGHT) => {
-                tracing::info!(gen_ai.request.model = origin.model, error = %error.detail, "asked again without its thoughts");
-                forgets = true;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+        body
+    };
+    let opened = anthropic::post(endpoint, &origin.model, request).await?;
+    Ok(answer::stream(origin, opened, (Sse::default(), Fold::new(form.answer_tool()))))
 }
 
 /// What reads the bytes of an answer.

@@ -14,13 +14,14 @@ use self::fold::Fold;
 use super::Setup;
 use super::answer;
 use super::failure;
-use super::http::{self, ConnectError, Endpoint};
+use super::http::{self, ConnectError, Endpoint, Opened};
 use super::ndjson::Ndjson;
 use super::recorded;
 use super::vendor::{self, Common, Facts, KindFacts, Own, Usual, Wire};
 use crate::agent::ports::llm::{ChatRequest, EventStream, LlmProvider, ProviderError};
 use crate::chat::file::FileKind;
 use crate::chat::message::ModelOrigin;
+use crate::chat::model::Effort;
 use crate::llm::files::{IMAGE_BYTES, Known, PDF_BYTES, READS, SEES, Sight};
 
 /// What its models can be given (ollama.com, Vision models, 24 November 2026).
@@ -110,23 +111,26 @@ impl Ollama {
     }
 }
 
+impl Ollama {
+    async fn post(&self, request: &ChatRequest<'_>, effort: Option<Effort>) -> Result<Opened, ProviderError> {
+        self.endpoint.post(&wire::Request::new(request, &self.origin, self.num_ctx, effort)).await
+    }
+}
+
 #[async_trait]
 impl LlmProvider for Ollama {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let mut effort = request.model.effort.filter(|_| !self.thinks_not.load(Ordering::Relaxed));
-        let opened = loop {
-            let body = wire::Request::new(&request, &self.origin, self.num_ctx, effort);
-            match self.endpoint.post(&body).await {
-                Err(error) if effort.is_some() && failure::is_about(&error, failure::THINKING) => {
-                    self.thinks_not.store(true, Ordering::Relaxed);
-                    tracing::info!(
-                        gen_ai.request.model = self.origin.model,
-                        "the model does not think: effort is left out"
-                    );
-                    effort = None;
-                }
-                answered => break answered?,
+        let effort = request.model.effort.filter(|_| !self.thinks_not.load(Ordering::Relaxed));
+        let opened = match self.post(&request, effort).await {
+            Err(error) if effort.is_some() && failure::is_about(&error, failure::THINKING) => {
+                self.thinks_not.store(true, Ordering::Relaxed);
+                tracing::info!(
+                    gen_ai.request.model = self.origin.model,
+                    "the model does not think: effort is left out"
+                );
+                self.post(&request, None).await?
             }
+            answered => answered?,
         };
         Ok(answer::stream(&self.origin, opened, reader()))
     }

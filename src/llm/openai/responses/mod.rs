@@ -41,7 +41,7 @@ impl Responses {
 #[async_trait]
 impl LlmProvider for Responses {
     async fn stream_chat(&self, request: ChatRequest<'_>) -> Result<EventStream, ProviderError> {
-        let mut asks = self.refused.less(self.asks, request.model.effort);
+        let mut asks = self.refused.less(Asks { effort: request.model.effort, ..self.asks });
         // Each time less is asked, so this ends.
         loop {
             let body = wire::Request::new(&request, &self.origin, &self.habits, asks);
@@ -52,9 +52,9 @@ impl LlmProvider for Responses {
                 Ok(opened) => return Ok(answer::stream(&self.origin, opened, reader())),
                 Err(error) => error,
             };
-            let Some(less) = asks.without_refused(&error, body.effort()) else { return Err(error) };
+            let Some(less) = asks.without_refused(&error) else { return Err(error) };
             tracing::info!(gen_ai.request.model = self.origin.model, error = %error.detail, "asked again without what the model refuses");
-            self.refused.remember(asks, less, request.model.effort);
+            self.refused.remember(asks, less);
             asks = less;
         }
     }

@@ -82,26 +82,23 @@ pub(super) struct Asks {
     pub(super) summary: bool,
     /// A temperature.
     pub(super) temperature: bool,
-    /// That it thinks as much as it can, where that is wanted.
-    pub(super) highest: bool,
     /// How much it thinks.
-    pub(super) effort: bool,
+    pub(super) effort: Option<Effort>,
     /// That it reads reasoning of earlier turns.
     pub(super) replays: bool,
 }
 
 impl Asks {
-    /// All that the model called `model` is known to take, or may.
+    /// All that the model called `model` is known to take, or may, where no effort is wanted.
     pub(super) fn of_model(model: &str) -> Self {
         let reasons = reasons(model);
         // Who does not reason refuses the question for it (pydantic-ai#2867), who does refuses a temperature.
         let (encrypted, temperature) = (reasons != Some(false), reasons != Some(true));
-        Self { encrypted, summary: true, temperature, highest: true, effort: true, replays: true }
+        Self { encrypted, summary: true, temperature, effort: None, replays: true }
     }
 
-    /// Without what `error` refuses of a request with that effort in the server's words; `None` where it refuses nothing of this.
-    /// That a model cannot do without thinking stays an error.
-    pub(super) fn without_refused(self, error: &ProviderError, effort: Option<&str>) -> Option<Self> {
+    /// Without what `error` refuses; `None` where it refuses nothing of this. That a model cannot do without thinking stays an error.
+    pub(super) fn without_refused(self, error: &ProviderError) -> Option<Self> {
         if error.kind != ProviderErrorKind::Rejected {
             return None;
         }
@@ -115,11 +112,7 @@ impl Asks {
         } else if names("reasoning.summary") || words.contains("reasoning summar") {
             Self { summary: false, ..self }
         } else if names("reasoning.effort") {
-            match effort {
-                Some("none") | None => self,
-                Some("xhigh") => Self { highest: false, ..self },
-                Some(_) => Self { effort: false, ..self },
-            }
+            Self { effort: self.effort.and_then(less), ..self }
         } else if names("temperature") {
             Self { temperature: false, ..self }
         } else {
@@ -129,45 +122,61 @@ impl Asks {
     }
 }
 
+/// The effort before this one; `None` leaves it to the model.
+fn less(effort: Effort) -> Option<Effort> {
+    match effort {
+        Effort::None => Some(Effort::None),
+        Effort::Low => None,
+        Effort::Medium => Some(Effort::Low),
+        Effort::High => Some(Effort::Medium),
+        Effort::Max => Some(Effort::High),
+    }
+}
+
 /// What one model has refused so far; reasoning of earlier turns is not of the model's kind, and is tried again.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     encrypted: AtomicBool,
     summary: AtomicBool,
     temperature: AtomicBool,
-    highest: AtomicBool,
     /// In the order of [`Effort::ALL`].
     efforts: [AtomicBool; Effort::ALL.len()],
 }
 
 impl Refused {
-    /// `asks` without what was refused, of a request for that `effort`.
-    pub(super) fn less(&self, asks: Asks, effort: Option<Effort>) -> Asks {
+    /// `asks` without what was refused.
+    pub(super) fn less(&self, asks: Asks) -> Asks {
         let takes = |refused: &AtomicBool| !refused.load(Ordering::Relaxed);
         Asks {
             encrypted: asks.encrypted && takes(&self.encrypted),
             summary: asks.summary && takes(&self.summary),
             temperature: asks.temperature && takes(&self.temperature),
-            highest: asks.highest && takes(&self.highest),
-            effort: asks.effort && self.efforts_of(effort).all(takes),
+            effort: std::iter::successors(asks.effort, |effort| less(*effort)).find(|effort| takes(self.of(*effort))),
             replays: asks.replays,
         }
     }
 
-    fn efforts_of(&self, effort: Option<Effort>) -> impl Iterator<Item = &AtomicBool> {
-        self.efforts.iter().zip(Effort::ALL).filter(move |(_, of)| Some(*of) == effort).map(|(refused, _)| refused)
+    /// Whether that effort was refused.
+    fn of(&self, effort: Effort) -> &AtomicBool {
+        let [none, low, medium, high, max] = &self.efforts;
+        match effort {
+            Effort::None => none,
+            Effort::Low => low,
+            Effort::Medium => medium,
+            Effort::High => high,
+            Effort::Max => max,
+        }
     }
 
-    /// Remembers what `less` no longer asks of what `asks` did, of a request for that `effort`.
-    pub(super) fn remember(&self, asks: Asks, less: Asks, effort: Option<Effort>) {
-        if asks.effort != less.effort {
-            self.efforts_of(effort).for_each(|refused| refused.store(true, Ordering::Relaxed));
+    /// Remembers what `less` no longer asks of what `asks` did.
+    pub(super) fn remember(&self, asks: Asks, less: Asks) {
+        if let Some(effort) = asks.effort.filter(|_| asks.effort != less.effort) {
+            self.of(effort).store(true, Ordering::Relaxed);
         }
         let rows = [
             (&self.encrypted, asks.encrypted, less.encrypted),
             (&self.summary, asks.summary, less.summary),
             (&self.temperature, asks.temperature, less.temperature),
-            (&self.highest, asks.highest, less.highest),
         ];
         rows.into_iter()
             .filter(|(_, was, is)| was != is)
@@ -237,25 +246,28 @@ mod tests {
         let headers = HeaderMap::new();
         let refused =
             failure::of_status(StatusCode::BAD_REQUEST, &headers, body.as_bytes(), &url, Timestamp::UNIX_EPOCH);
-        let asks = Asks::of_model("gpt-5");
-        let less = |effort| asks.without_refused(&refused, effort);
-        assert_eq!(less(Some("xhigh")), Some(Asks { highest: false, ..asks }));
-        assert_eq!(less(Some("high")), Some(Asks { effort: false, ..asks }));
-        assert_eq!([less(Some("none")), less(None)], [None, None]);
+        let asks = |effort| Asks { effort, ..Asks::of_model("gpt-5") };
+        let less = |effort| asks(Some(effort)).without_refused(&refused);
+        assert_eq!(less(Effort::Max), Some(asks(Some(Effort::High))));
+        assert_eq!(less(Effort::Low), Some(asks(None)));
+        assert_eq!([less(Effort::None), asks(None).without_refused(&refused)], [None, None]);
     }
 
     #[test]
     fn what_was_refused_is_not_asked_again_but_for_reasoning_of_earlier_turns() {
         let asks = Asks { temperature: false, ..Asks::of_model("") };
         let refused = Refused::default();
-        let low = Some(Effort::Low);
-        refused.remember(asks, Asks { replays: false, ..asks }, low);
-        assert_eq!(refused.less(asks, low), asks);
-        refused.remember(asks, Asks { encrypted: false, ..asks }, low);
-        let asks = Asks { encrypted: false, ..asks };
-        assert_eq!(refused.less(asks, low), asks);
-        refused.remember(asks, Asks { effort: false, ..asks }, low);
-        assert_eq!(refused.less(asks, low), Asks { effort: false, ..asks });
-        assert_eq!(refused.less(asks, Some(Effort::High)), asks, "another may be taken");
+        refused.remember(asks, Asks { replays: false, ..asks });
+        assert_eq!(refused.less(asks), asks);
+        refused.remember(asks, Asks { encrypted: false, ..asks });
+        assert_eq!(refused.less(asks), Asks { encrypted: false, ..asks });
+        let asks = |effort| Asks { effort, encrypted: false, ..asks };
+        let high = asks(Some(Effort::High));
+        refused.remember(high, asks(Some(Effort::Medium)));
+        assert_eq!(
+            [refused.less(high), refused.less(asks(Some(Effort::Max)))],
+            [asks(Some(Effort::Medium)), asks(Some(Effort::Max))]
+        );
+        assert_eq!(refused.less(asks(Some(Effort::None))), asks(Some(Effort::None)));
     }
 }

@@ -183,8 +183,7 @@ impl<'a> Request<'a> {
             tool_choice,
             text,
             reasoning: effort.map(|effort| Reasoning {
-                effort: (asks.effort || effort == Effort::None)
-                    .then(|| habits.effort(if effort == Effort::Max && !asks.highest { Effort::High } else { effort })),
+                effort: asks.effort.map(|effort| habits.effort(effort)),
                 summary: (asks.summary && effort != Effort::None).then_some("auto"),
             }),
             include: (asks.encrypted && habits.echo_reasoning).then_some([ENCRYPTED]),
@@ -194,11 +193,6 @@ impl<'a> Request<'a> {
             stream: true,
             extra: &habits.extra_body,
         }
-    }
-
-    /// How much the model is asked to think.
-    pub(super) fn effort(&self) -> Option<&'static str> {
-        self.reasoning.as_ref()?.effort
     }
 
     /// Whether a temperature was wanted that cannot be sent.
