@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 /// The longest name that every vendor takes, of a tool as of an argument.
-const MAX: usize = 64;
+pub const MAX_BYTES: usize = 64;
 
 /// Whether an argument may have this name (`^[a-zA-Z0-9_.-]{1,64}$`, Anthropic's rule for the properties of a schema).
 pub fn is_argument(name: &str) -> bool {
-    (1..=MAX).contains(&name.len()) && name.chars().all(is_of_argument)
+    (1..=MAX_BYTES).contains(&name.len()) && name.chars().all(is_of_argument)
 }
 
 fn is_of_argument(c: char) -> bool {
@@ -23,12 +23,12 @@ pub fn argument(wanted: &str, taken: &mut BTreeSet<String>) -> String {
 /// `wanted`, cut where it is too long, and with a number where it is one of `taken`, which it is from now on. Of ASCII alone.
 pub fn unique(wanted: &str, taken: &mut BTreeSet<String>) -> String {
     let cut = |max: usize| wanted.get(..max).unwrap_or(wanted).to_owned();
-    let mut name = cut(MAX);
+    let mut name = cut(MAX_BYTES);
     let mut number = 1;
     while !taken.insert(name.clone()) {
         number += 1;
         let suffix = format!("_{number}");
-        name = cut(MAX - suffix.len()) + &suffix;
+        name = cut(MAX_BYTES - suffix.len()) + &suffix;
     }
     name
 }

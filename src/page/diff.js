@@ -184,7 +184,7 @@ function textNodes(line, isWhole) {
     left -= text.length;
     if (left <= 0) break;
   }
-  if (line.text.length > most) nodes.push(h("span", { class: "diff-cut" }, t(" … {0} more characters", (line.text.length - most).toLocaleString())));
+  if (line.text.length > most) nodes.push(h("span", { class: "diff-cut" }, ` ${t("… {0} more characters", (line.text.length - most).toLocaleString())}`));
   return nodes;
 }
 

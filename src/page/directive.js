@@ -304,7 +304,7 @@ function stateOf({ status, reason, scheduled_at: due, approval }) {
   return (status === "canceled" && REASONS[reason]) || (STATES[status]?.words ?? status);
 }
 
-const byWhom = (who, at) => `${t(" by {0}", who).trim()}, ${moment(at)}`;
+const byWhom = (who, at) => `${t("by {0}", who)}, ${moment(at)}`;
 
 function facts({ id, requested_by: by, requested_roles: roles = [], created_at: at, scheduled_at: due, approval, reason, attempt, max_attempts: most, error }) {
   const who = approval?.needs === "role" ? t("by somebody with the role “{0}”", approval.role) : t("by its requester");
@@ -325,7 +325,7 @@ function step({ name, payload, occurred_at: at, actor, subject }, { requested_by
   const [, own] = /^directive\.(\w+)$/.exec(name) ?? [];
   const words = HISTORY[own]?.(payload) ?? `${name}${subject ? ` ${subject.type} ${subject.id}` : ""}`;
   return h("li", {}, h("time", { datetime: at }, moment(at)), " ", brief(words, 300),
-    actor && actor.id !== requester.id && t(" by {0}", brief(actor.id, 100)),
+    actor && actor.id !== requester.id && ` ${t("by {0}", brief(actor.id, 100))}`,
     payload.error?.message && " ", payload.error?.message && h("span", { class: "directive-outcome" }, brief(payload.error.message, 1_000)));
 }
 

@@ -110,7 +110,7 @@ export function indented(value, most) {
     return { text: t('This cannot be shown: it is nested too deeply.'), isWhole: false };
   }
   if (text.length <= most) return { text, isWhole: true };
-  return { text: `${text.slice(0, most)}\n${t(' … {0} more characters', text.length - most).trim()}`, isWhole: false };
+  return { text: `${text.slice(0, most)}\n${t('… {0} more characters', text.length - most)}`, isWhole: false };
 }
 
 export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);

@@ -2,8 +2,8 @@
 
 /**
  * A kind: `{kind, thing, change, addition, element, fits, after, draw}`. `kind` is that of the event; `thing` what it is called; `change`
- * and `addition` are titles; `element` the name of a custom element; `fits(preview)` whether a stored preview is one; `after(preview)` what an event changes it to; `draw(element, after,
- * before)` gives both to the element, `before` undefined where it is not known.
+ * and `addition` are titles; `element` the name of a custom element; `fits(preview)` whether a stored preview is one; `after(preview)`
+ * what an event changes it to; `draw(element, after, before)` gives both to the element, `before` undefined where it is not known.
  */
 const KINDS = [];
 

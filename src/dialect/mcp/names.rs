@@ -1,13 +1,12 @@
 //! The names of tools.
 
+use crate::chat::names;
+
 /// What stands before a profile's name in that of its tool.
 const ASK: &str = "ask_";
 
 /// The longest name of a tool.
 const MAX_BYTES: usize = 128;
-
-/// The longest name that models' vendors take.
-const PROFILE_BYTES: usize = 64;
 
 /// The name of the tool that asks the profile of that `context_type`. What a vendor's model does not take in the name of a tool is
 /// an underscore there: a client that passes one on loses all of them (evoila/meho#2745). Two profiles may have one name so: then
@@ -15,7 +14,7 @@ const PROFILE_BYTES: usize = 64;
 pub fn of_profile(context_type: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let mut name: String = ASK.chars().chain(context_type.chars().map(allowed)).collect();
-    name.truncate(PROFILE_BYTES);
+    name.truncate(names::MAX_BYTES);
     name
 }
 

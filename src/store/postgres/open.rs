@@ -225,7 +225,7 @@ fn tell_pooler(options: &PgConnectOptions) {
         tracing::warn!(
             host,
             port,
-            "store.url looks like the address of a pooler: one that gives its connections away behind each transaction does not do"
+            "store.url looks like the address of a pooler: those that change connections between transactions are not supported"
         );
     }
 }

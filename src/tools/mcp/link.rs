@@ -30,15 +30,13 @@ use crate::bounded::address::is_loopback;
 use crate::bounded::client::{Reach, builder};
 use crate::bounded::intake::Intake;
 use crate::bounded::json::{self, NodeBudget};
+use crate::chat::names;
 use crate::tools::backend::MachineTokens;
 use crate::tools::secret::header;
 
 /// 100 pages of tools, and 1,000 tools: whoever has more has an error.
 const PAGES: usize = 100;
 const TOOLS: usize = 1000;
-
-/// 64 characters of the name of a tool that is not understood are told.
-const NAME_CHARS: usize = 64;
 
 /// 64 notices of progress wait for their call; more are dropped, since only the newest are of interest.
 const PROGRESS_WAITING: usize = 64;
@@ -262,7 +260,7 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<(Vec<To
         return Err(refused(&ServiceError::UnexpectedResponse));
     };
     let read = |tool: Value| {
-        let name: Option<String> = tool["name"].as_str().map(|name| name.chars().take(NAME_CHARS).collect());
+        let name: Option<String> = tool["name"].as_str().map(|name| name.chars().take(names::MAX_BYTES).collect());
         let read = json::parse(&tool.to_string());
         read.inspect_err(
             |error| tracing::warn!(gen_ai.tool.name = ?name, %error, "a tool of a server is not understood"),

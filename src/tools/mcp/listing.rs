@@ -14,15 +14,12 @@ use super::config::McpConfig;
 use crate::agent::ports::tools::OfferedTool;
 use crate::chat::approval::Consent;
 use crate::chat::digest::{sha256_hex, sorted};
-use crate::chat::names::{argument, is_argument};
+use crate::chat::names::{MAX_BYTES, argument, is_argument};
 use crate::chat::schema::Schema;
 use crate::chat::tool::{Effect, Policy, ToolDef};
 
 /// What stands between a server's name and its tool's.
 pub(super) const BETWEEN: &str = "__";
-
-/// 64 characters: the longest name that every vendor takes.
-const NAME_CHARS: usize = 64;
 
 /// 16 KiB of description; a longer one would be most of a prompt.
 const DESCRIPTION_BYTES: usize = 16 << 10;
@@ -193,11 +190,11 @@ fn with_plain_names(schema: &mut Value) -> Result<Vec<(String, String)>, String>
 fn name(server: &str, tool: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let whole = format!("{server}{BETWEEN}{tool}");
-    if whole.len() <= NAME_CHARS && !tool.is_empty() && tool.chars().all(is_plain) {
+    if whole.len() <= MAX_BYTES && !tool.is_empty() && tool.chars().all(is_plain) {
         return whole;
     }
     let tail: String = sha256_hex(tool.as_bytes()).chars().take(8).collect();
-    let head = whole.chars().map(|c| if is_plain(c) { c } else { '_' }).take(NAME_CHARS - 1 - tail.len());
+    let head = whole.chars().map(|c| if is_plain(c) { c } else { '_' }).take(MAX_BYTES - 1 - tail.len());
     format!("{}_{tail}", head.collect::<String>())
 }
 
@@ -238,7 +235,7 @@ impl Seen {
         if left_out.is_empty() || self.loosened.len() >= NAMES_KEPT || !self.loosened.insert(tool.name.to_string()) {
             return;
         }
-        let name: String = tool.name.chars().take(NAME_CHARS).collect();
+        let name: String = tool.name.chars().take(MAX_BYTES).collect();
         let (count, first) = (left_out.len(), &left_out[0]);
         tracing::warn!(
             mcp.server = server, gen_ai.tool.name = ?name, count, first = ?first,
@@ -249,7 +246,7 @@ impl Seen {
     /// Says once why a tool is not offered.
     fn tell(&mut self, server: &str, tool: &Tool, reason: &str) {
         if self.logged.len() < NAMES_KEPT && self.logged.insert(tool.name.clone().into_owned()) {
-            let name: String = tool.name.chars().take(NAME_CHARS).collect();
+            let name: String = tool.name.chars().take(MAX_BYTES).collect();
             tracing::warn!(mcp.server = server, gen_ai.tool.name = ?name, reason, "a tool is not offered");
         }
     }
@@ -366,7 +363,7 @@ mod tests {
             assert_eq!(name[..name.len().min(9)], expected[..expected.len().min(9)], "{reason}");
         }
         assert_ne!(name("docs", "a.b"), name("docs", "a/b"));
-        assert_eq!(name("docs", &long).len(), NAME_CHARS);
+        assert_eq!(name("docs", &long).len(), MAX_BYTES);
         assert_ne!(name("docs", &long), name("docs", &format!("{long}y")));
     }
 

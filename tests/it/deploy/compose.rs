@@ -100,7 +100,7 @@ fn what_is_set_are_settings_that_the_server_starts_with() {
                     (key.clone(), file.display().to_string())
                 })
                 // What the image says.
-                .chain([("SWITCHBOARD__SERVER__BIND".to_owned(), "0.0.0.0:8080".to_owned())])
+                .chain([("SWITCHBOARD_DEFAULT__SERVER__BIND".to_owned(), "0.0.0.0:8080".to_owned())])
                 .collect();
             let loaded = Config::load(&Sources { env, ..Sources::default() });
             assert!(loaded.is_ok(), "{name} {service}: {:?}", loaded.err());

@@ -242,7 +242,7 @@ fn what_a_pod_is_told_are_settings_that_the_server_starts_with() {
                 std::fs::write(&file, secret).unwrap();
                 (name.to_owned(), file.display().to_string())
             })
-            .chain([("SWITCHBOARD__SERVER__BIND".to_owned(), "0.0.0.0:8080".to_owned())])
+            .chain([("SWITCHBOARD_DEFAULT__SERVER__BIND".to_owned(), "0.0.0.0:8080".to_owned())])
             .collect();
         let loaded = Config::load(&Sources { env, ..Sources::default() });
         assert!(loaded.is_ok(), "{:?}", loaded.err());
