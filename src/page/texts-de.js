@@ -530,7 +530,6 @@ export const texts = {
   "A change was decided": "Über eine Änderung wurde entschieden",
   "Directive {0}": "Auftrag {0}",
   "{0} was decided": "Über {0} wurde entschieden",
-  "by {0}": "durch {0}",
   "accepted": "angenommen",
   "approved": "genehmigt",
   "too late": "zu spät",
