@@ -108,7 +108,7 @@ class SbApproval extends HTMLElement {
     this.#asks = h('span', { role: 'status' }, asks(approval));
     this.#left = h('span', { class: 'sb-left', role: 'timer' });
     const { text: whole, isWhole } = indented(args, MAX_RAW);
-    const folded = h('details', { class: 'sb-raw' }, h('summary', null, t('Exactly as it is sent (JSON)')),
+    const folded = h('details', { class: 'sb-raw' }, h('summary', null, t('The whole call (JSON)')),
       h('p', { class: 'sb-note' }, t('Tool '), h('code', null, brief(text(approval, 'tool') || '?', 120))), h('pre', { tabindex: '0' }, seenNodes(whole)),
       digest ? h('p', { class: 'sb-note' }, t('Digest '), h('code', null, brief(digest, 80))) : null);
     this.replaceChildren(h('section', { class: 'sb-card sb-asks', role: 'group', 'aria-labelledby': id },

@@ -58,6 +58,7 @@ export class Chat {
       isIdle: () => this.#isIdle,
       run: () => this.#run,
       reopen: () => this.open(this.conversation),
+      readAgain: () => this.#readAgain(),
       opening: () => this.#opening,
       manner: (rest) => this.#manner(rest),
       follow: (run, options) => this.#follow(run, options),

@@ -10,7 +10,7 @@ export class Decisions {
   #client; #composer; #banner; #chat;
 
   /** @param {{chat: {isIdle: () => boolean, run: () => any, opening: () => number, manner: (rest: object) => object,
-   *   follow: (run: any, options: object) => Promise<void>, newAnswer: () => HTMLElement, reopen: () => Promise<void>,
+   *   follow: (run: any, options: object) => Promise<void>, newAnswer: () => HTMLElement, reopen: () => Promise<void>, readAgain: () => Promise<void>,
    *   say: (text: string) => void, changed: (what: object) => void}}} parts What the conversation does. */
   constructor({ client, thread, composer, banner, chat }) {
     this.#client = client;
@@ -42,7 +42,10 @@ export class Decisions {
     } catch (error) {
       if (error.code === "preview_stale") target.stale = error.current;
       Object.assign(target, undecided(error));
-      if (opening === this.#chat.opening()) announce(t("The decision was not taken: {0}", inWords(error.code, error.message)));
+      if (opening !== this.#chat.opening()) return;
+      announce(t("The decision was not taken: {0}", inWords(error.code, error.message)));
+      // What came of it there belongs here.
+      if (target.state === "ended") await this.#chat.readAgain().catch(() => {});
     }
   }
 

@@ -54,7 +54,7 @@ export const texts = {
   "Nobody decided in time; the call is not made.": "Niemand hat rechtzeitig entschieden; der Aufruf unterbleibt.",
   "Approve": "Genehmigen",
   "Reject": "Ablehnen",
-  "Exactly as it is sent (JSON)": "Genau so, wie es gesendet wird (JSON)",
+  "The whole call (JSON)": "Der ganze Aufruf (JSON)",
   "Tool ": "Werkzeug ",
   "Digest ": "Prüfsumme ",
   "May I call ": "Darf ich das aufrufen: ",

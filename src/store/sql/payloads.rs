@@ -119,12 +119,13 @@ pub(super) fn insert_payloads(
     now: i64,
 ) {
     for PayloadRow([id, kind, summary, data], source) in rows {
-        // A conversation has one running run, so no other one takes the same number.
+        // A conversation has one running run, so no other one takes the same number. It is looked up by itself: of an `INSERT`
+        // that selects from its own table SQLite makes a table of its own first, with a copy of the data.
         let insert = batch.say(
             "INSERT INTO payloads (tenant, user_id, conversation, id, run_id, seq, kind, summary, data, source,
                  created_at)
-             SELECT $1, $2, $3, $4, $5, COALESCE(MAX(seq), -1) + 1, $6, $7, $8, $9, $10
-             FROM payloads WHERE tenant = $1 AND user_id = $2 AND conversation = $3
+             VALUES ($1, $2, $3, $4, $5, (SELECT COALESCE(MAX(seq), -1) + 1 FROM payloads
+                 WHERE tenant = $1 AND user_id = $2 AND conversation = $3), $6, $7, $8, $9, $10)
              ON CONFLICT (tenant, user_id, conversation, id) DO NOTHING",
         );
         let insert = insert.bind((scope, conversation, id, run.to_string()));

@@ -119,6 +119,6 @@ impl StreamableHttpClient for Guarded {
         let client = &self.http;
         let events =
             client.get_stream_with_max_sse_event_size(uri, session, last_event_id, auth, headers, most).await?;
-        Ok(looked_at(events, secrets, self.intake.clone()))
+        Ok(looked_at(events, None, secrets, self.intake.clone()))
     }
 }

@@ -5,9 +5,13 @@ use std::collections::HashMap;
 
 use futures::StreamExt;
 use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::RequestId;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use secrecy::SecretString;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::bounded::intake::Intake;
@@ -36,14 +40,20 @@ pub(super) fn secrets(token: Option<&str>, headers: &Headers) -> Secrets {
     token.into_iter().chain(of_settings).chain(bare).filter(is_long).map(SecretString::from).collect()
 }
 
-/// The events of a server, each looked at, and without `secrets`.
-pub(super) fn looked_at(events: BoxedSseResponse, secrets: Secrets, intake: Intake) -> BoxedSseResponse {
+/// The events of a server, each looked at, and without `secrets`. `request` is what they answer, if they answer one.
+pub(super) fn looked_at(
+    events: BoxedSseResponse,
+    request: Option<RequestId>,
+    secrets: Secrets,
+    intake: Intake,
+) -> BoxedSseResponse {
     let looked_at = events.then(move |event| {
-        let (secrets, intake) = (secrets.clone(), intake.clone());
+        let (request, secrets, intake) = (request.clone(), secrets.clone(), intake.clone());
         async move {
             let mut event = event?;
             if let Some(data) = event.data.take() {
-                event.data = Some(intake.work(data.len(), move || told(&data, &secrets)).await);
+                let work = move || addressed(told(&data, &secrets), request.as_ref());
+                event.data = Some(intake.work(data.len(), work).await);
             }
             Ok(event)
         }
@@ -54,6 +64,31 @@ pub(super) fn looked_at(events: BoxedSseResponse, secrets: Secrets, intake: Inta
 /// A message as it is read: without `secrets`, or its replacement.
 pub(super) fn told(message: &str, secrets: &Secrets) -> String {
     instead(message).unwrap_or_else(|| secrets.removed(message).into_owned())
+}
+
+/// An error, and whether it says what it is about.
+#[derive(Deserialize)]
+struct AnyError<'a> {
+    id: Option<IgnoredAny>,
+    #[serde(borrow)]
+    error: &'a RawValue,
+}
+
+/// An error about a request.
+#[derive(Serialize)]
+struct ErrorOf<'a> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    error: &'a RawValue,
+}
+
+/// `message` as the answer to `request`, where it is an error without an id: who has not read a request does not know its id.
+fn addressed(message: String, request: Option<&RequestId>) -> String {
+    let error = request.and_then(|id| match json::parse(&message) {
+        Ok(AnyError { id: None, error }) => serde_json::to_string(&ErrorOf { jsonrpc: "2.0", id, error }).ok(),
+        Ok(AnyError { id: Some(_), .. }) | Err(_) => None,
+    });
+    error.unwrap_or(message)
 }
 
 /// The replacement of a message that has too many values; `None` where it has not.

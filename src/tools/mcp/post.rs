@@ -113,9 +113,12 @@ async fn answer(
         _ => {}
     }
     let secrets = secrets(token, headers);
-    let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+    let request = match message {
+        ClientJsonRpcMessage::Request(request) => Some(&request.id),
+        _ => None,
+    };
     // Servers answer notifications with whatever their frameworks send.
-    if status.is_success() && !wants_answer {
+    if status.is_success() && request.is_none() {
         return Ok(StreamableHttpPostResponse::Accepted);
     }
     let has_session = session.is_some();
@@ -123,16 +126,15 @@ async fn answer(
     let kind = text_of(&response, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     let is_json = kind.starts_with(JSON_MIME_TYPE);
     if !status.is_success() {
-        let request = match message {
-            ClientJsonRpcMessage::Request(request) => Some(&request.id),
-            _ => None,
-        };
         let refused = refusal(response, is_json, Sent { request, has_session }, &secrets).await;
         return refused.map(|error| StreamableHttpPostResponse::Json(addressed(error, message), session));
     }
     if kind.starts_with(EVENT_STREAM_MIME_TYPE) {
         let events = SseStream::from_bytes_stream(bounded(response.bytes_stream())).boxed();
-        return Ok(StreamableHttpPostResponse::Sse(looked_at(events, secrets, intake.clone()), session));
+        return Ok(StreamableHttpPostResponse::Sse(
+            looked_at(events, request.cloned(), secrets, intake.clone()),
+            session,
+        ));
     }
     if !is_json {
         return Err(StreamableHttpError::UnexpectedContentType(Some(kind).filter(|kind| !kind.is_empty())));

@@ -75,3 +75,22 @@ async fn who_asked_is_told_that_somebody_with_the_role_has_approved() {
     assert_eq!(seen, json!({"notes": notes, "isListed": true, "last": true, "wrong": []}));
     assert_eq!(w.writes(), [r#"POST /v1/refunds {"amount":12.5}"#]);
 }
+
+#[tokio::test]
+async fn what_came_of_a_call_that_was_decided_elsewhere_is_read() {
+    let w = World::playing([calls("c1", "close_ticket", &json!({"id": 1})), says("It is closed.")]).await;
+    let gate = Notify::new();
+    let approving = async {
+        gate.notified().await;
+        let id = w.waiting(&w.s.app.token).await.remove(0);
+        assert_eq!(w.decide_as(&w.s.app.token, &id, &approve()).await.status(), 200);
+        std::future::pending::<()>().await;
+    };
+    let seen = tokio::select! {
+        seen = visit("elsewhere", &w.s.app, &gate) => seen,
+        () = approving => unreachable!("it never ends"),
+    };
+    let Some(seen) = seen else { return };
+    assert_eq!(seen, json!({"calls": ["approved", "done"], "forms": 0, "last": true, "wrong": []}));
+    assert_eq!(w.writes(), ["POST /v1/tickets/1/close {}"]);
+}

@@ -67,6 +67,25 @@ const cases = {
     return { seen };
   }),
 
+  /** A call that was approved in another window, whatever is pressed here: what came of it there is read. */
+  elsewhere: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
+    await ready();
+    await ask(page, "tickets");
+    await say("Close it");
+    await answered(1);
+    goOn();
+    const headers = { authorization: `Bearer ${process.env.SWITCHBOARD_TOKEN}` };
+    for (let waiting = 1; waiting > 0;) {
+      const { items } = await (await fetch(`${server}/v1/agent/approvals`, { headers })).json();
+      waiting = items.length;
+    }
+    await page.locator("sb-approval button:visible", { hasText: "Reject" }).first().click();
+    await sees("It is closed.");
+    await answered(2);
+    const calls = await page.evaluate(() => [...document.querySelectorAll("sb-tool-call")].map(({ dataset }) => dataset.state));
+    return { calls, forms: await page.locator("sb-approval .sb-form:visible").count(), last: (await thread()).at(-1).endsWith(" It is closed.") };
+  }),
+
   /** Somebody with the role approves a call, which its user is told: where it is shown, in the list, and when it is read again. */
   granted: () => visit({}, async (page, { ready, say, sees, answered, thread }) => {
     const told = () => page.locator("sb-approval .sb-note [role=status]").innerText();

@@ -87,3 +87,29 @@ async fn a_call_that_was_read_is_not_made_again_whatever_its_error_says() {
     }
     assert_eq!(fake.calls(), 2);
 }
+
+#[tokio::test]
+async fn an_error_without_an_id_in_the_stream_of_a_request_answers_it() {
+    let answers = |id: &Value, params: &Value| {
+        let events = match params["name"].as_str() {
+            Some("null") => {
+                json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "no n"}}).to_string()
+            }
+            Some("none") => json!({"jsonrpc": "2.0", "error": {"code": -32602, "message": "no n"}}).to_string(),
+            _ => result(id, &json!({"content": [{"type": "text", "text": "{\"error\": {}}"}]})).to_string(),
+        };
+        Answer::ok("text/event-stream", format!("event: message\ndata: {events}\n\n"))
+    };
+    let names = ["null", "none", "fine"];
+    let tools: Vec<Value> = names.iter().map(|name| tool(name, "x", true)).collect();
+    let fake = Fake::new(json!(tools), answers).await;
+    let all = names.iter().fold(turn(), |turn, name| turn.call(name, &format!("peer__{name}"), &json!({})));
+    // Far longer than the test may take.
+    let s = product(&fake.section("timeout_s = 3600"), [all.done(), says("Done.")]).await;
+    s.app.chat(&message("Go")).await;
+    for name in ["null", "none"] {
+        assert_eq!(s.result_of(name)["error"], json!("the server of this tool refused the call: no n"), "{name}");
+    }
+    assert_eq!(s.result_of("fine"), json!({"error": {}}));
+    assert_eq!(fake.calls(), 3);
+}
