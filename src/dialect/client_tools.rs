@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -22,6 +23,9 @@ const MAX_BYTES: usize = 131_072;
 /// The longest name that every vendor accepts, in bytes.
 const NAME_BYTES: usize = 64;
 
+/// The longest name that some vendor accepts. Coding agents name the tools of MCP servers so (chrome-devtools-mcp#1169).
+const LONG_NAME_BYTES: usize = 128;
+
 /// Schema keywords that may refer to another document, where their value is a text.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
@@ -33,6 +37,20 @@ pub(super) struct DeclaredTool {
     pub(super) description: Option<String>,
     /// The JSON Schema of its arguments; `None` where it takes none.
     pub(super) schema: Option<Value>,
+}
+
+/// The tools of a client that does not know its servers.
+#[derive(Debug, Default)]
+pub(super) struct Brought {
+    /// Those that a model can be told of.
+    pub(super) tools: Vec<Arc<ToolDef>>,
+    /// The names of others, which are left out; empty of those that have none.
+    pub(super) others: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
 }
 
 /// The tools in the list `raw`, each of them read by `read`; what is wrong with them is noted in `errors`.
@@ -48,10 +66,11 @@ pub(super) fn read(
         found.push(read(raw)?);
         Ok(())
     };
-    entries(raw, (list, LIST), one, errors)
+    Ok(entries(raw, (list, LIST), NAME_BYTES, one, errors)?.tools)
 }
 
-/// The same where an entry may declare several tools, or none: `read` adds them.
+/// The same of a client that does not know its servers. An entry may declare several tools, or none: `read` adds them. What it
+/// declares none of is left out, and so is a tool whose name is too long for some vendors: the others are of use without it.
 ///
 /// # Errors
 /// When they are larger than 128 KiB together.
@@ -59,8 +78,8 @@ pub(super) fn read_all(
     raw: Option<&RawValue>,
     read: impl Fn(&RawValue, &mut Vec<DeclaredTool>) -> Result<(), &'static str>,
     errors: &mut Vec<FieldError>,
-) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
-    entries(raw, (list, LIST), |_, raw, found| read(raw, found), errors)
+) -> Result<Brought, DecodeError> {
+    entries(raw, (list, LIST), LONG_NAME_BYTES, |_, raw, found| read(raw, found), errors)
 }
 
 /// The same, of a list or of an object with the tools by their names, which `read` gets too.
@@ -76,11 +95,12 @@ pub(super) fn read_named(
         found.push(read(name, raw)?);
         Ok(())
     };
-    entries(raw, (either, "must be a list of objects, or an object with an object for each name"), one, errors)
+    Ok(entries(raw, (either, NAMED), NAME_BYTES, one, errors)?.tools)
 }
 
-/// What a list of tools is.
+/// What a list of tools is, and what one with names may be.
 const LIST: &str = "must be a list of objects";
+const NAMED: &str = "must be a list of objects, or an object with an object for each name";
 
 /// Tools as they were sent, with their names where those stand outside of them.
 type Sent<'a> = Vec<(Option<String>, &'a RawValue)>;
@@ -100,10 +120,11 @@ fn either(raw: &str) -> Option<Sent<'_>> {
 fn entries<'a>(
     raw: Option<&'a RawValue>,
     (sent, shape): (fn(&'a str) -> Option<Sent<'a>>, &str),
+    name_bytes: usize,
     read: impl Fn(Option<String>, &RawValue, &mut Vec<DeclaredTool>) -> Result<(), &'static str>,
     errors: &mut Vec<FieldError>,
-) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
-    let Some(raw) = text::given(raw) else { return Ok(Vec::new()) };
+) -> Result<Brought, DecodeError> {
+    let Some(raw) = text::given(raw) else { return Ok(Brought::default()) };
     if raw.get().len() > MAX_BYTES {
         return Err(DecodeError::TooLarge { field: "tools", max_bytes: MAX_BYTES });
     }
@@ -111,24 +132,28 @@ fn entries<'a>(
     let tools = sent(raw.get()).filter(|tools| tools.iter().all(|(_, tool)| tool.get().starts_with('{')));
     let Some(tools) = tools else {
         refuse(shape.to_owned());
-        return Ok(Vec::new());
+        return Ok(Brought::default());
     };
-    let mut declared = Vec::new();
+    let (mut declared, mut others) = (Vec::new(), Vec::new());
     for (at, (name, tool)) in tools.into_iter().enumerate() {
         let mut found = Vec::new();
         match read(name, tool, &mut found) {
+            Ok(()) if found.is_empty() => {
+                others.push(text::fields::<Named>(tool).map(|tool| tool.name).unwrap_or_default());
+            }
             Ok(()) => declared.extend(found.into_iter().map(|tool| (at, tool))),
             Err(reason) => refuse(format!("[{at}] {reason}")),
         }
     }
     if declared.len() > MOST {
         refuse(format!("must be at most {MOST}"));
-        return Ok(Vec::new());
+        return Ok(Brought::default());
     }
     let mut names = HashSet::new();
     let mut good = Vec::new();
     for (at, tool) in declared {
-        match checked(tool) {
+        match checked(tool, name_bytes) {
+            Ok(tool) if tool.name.len() > NAME_BYTES => others.push(tool.name),
             Ok(tool) if !names.insert(tool.name.clone()) => {
                 refuse(format!("has two tools with the name {}", tool.name));
             }
@@ -136,12 +161,12 @@ fn entries<'a>(
             Err(reason) => refuse(format!("[{at}] {reason}")),
         }
     }
-    Ok(good)
+    Ok(Brought { tools: good, others })
 }
 
-fn checked(DeclaredTool { name, description, schema }: DeclaredTool) -> Result<ToolDef, String> {
+fn checked(DeclaredTool { name, description, schema }: DeclaredTool, name_bytes: usize) -> Result<ToolDef, String> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(allowed) {
+    if name.is_empty() || name.len() > name_bytes || !name.bytes().all(allowed) {
         return Err(format!("must have a name of 1 to {NAME_BYTES} characters of A-Z a-z 0-9 _ -"));
     }
     let input_schema = match schema {
@@ -188,15 +213,26 @@ pub(super) fn choice_of(word: &str) -> Option<ToolChoice> {
     }
 }
 
-/// What is wrong with a choice among `tools`.
-pub(super) fn mistaken(choice: &ToolChoice, tools: &[Arc<ToolDef>]) -> Option<FieldError> {
-    let reason = match choice {
-        ToolChoice::Required if tools.is_empty() => "must not be required without tools".to_owned(),
-        ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name == *name) => {
-            let name: String = name.chars().take(NAME_CHARS).collect();
-            format!("must name one of the tools, not {name:?}")
+/// `choice` among the tools that are `brought`; `None` of one that can only mean what is left out. What cannot be is noted in
+/// `errors`.
+pub(super) fn settled(
+    choice: Option<ToolChoice>,
+    brought: &Brought,
+    errors: &mut Vec<FieldError>,
+) -> Option<ToolChoice> {
+    let Brought { tools, others } = brought;
+    let (reason, is_of_others) = match choice.as_ref()? {
+        ToolChoice::Required if tools.is_empty() => {
+            ("must not be required without tools".to_owned(), !others.is_empty())
         }
-        ToolChoice::Required | ToolChoice::Named(_) | ToolChoice::Auto | ToolChoice::None => return None,
+        ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name == *name) => {
+            let shown: String = name.chars().take(NAME_CHARS).collect();
+            (format!("must name one of the tools, not {shown:?}"), others.contains(name))
+        }
+        ToolChoice::Required | ToolChoice::Named(_) | ToolChoice::Auto | ToolChoice::None => return choice,
     };
-    Some(FieldError { field: "tool_choice", reason })
+    if !is_of_others {
+        errors.push(FieldError { field: "tool_choice", reason });
+    }
+    None
 }

@@ -75,6 +75,18 @@ pub(super) fn uploaded(id: &str) -> Result<GivenFile, &'static str> {
     file_id(id).map(GivenFile::Uploaded).ok_or("must be the id of an upload")
 }
 
+/// Adds what the user says beside results to the last of them: one turn of the model's answers both.
+pub(super) fn say_beside(results: &mut [ClientResult], said: impl IntoIterator<Item = Content>) {
+    let Some(last) = results.last_mut() else { return };
+    for Content { text, files } in said {
+        last.files.extend(files);
+        if !last.content.is_empty() && !text.is_empty() {
+            last.content.push_str("\n\n");
+        }
+        last.content.push_str(&text);
+    }
+}
+
 /// A part of a content, in whichever of the protocols' shapes.
 #[derive(Deserialize)]
 struct Part<'a> {

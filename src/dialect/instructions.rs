@@ -12,6 +12,9 @@ use crate::bounded::json::{parse, parse_bytes};
 
 #[derive(Deserialize)]
 struct Body<'a> {
+    /// What assistant-ui's transport sends of `useAssistantInstructions`.
+    #[serde(borrow)]
+    system: Option<&'a RawValue>,
     #[serde(borrow)]
     messages: Option<Vec<&'a RawValue>>,
 }
@@ -31,7 +34,7 @@ struct Part {
     text: Option<String>,
 }
 
-/// The system messages among the `messages` of `body`, as [`taken`] has them. What is no message is passed over: whoever
+/// The `system` of `body` and the system messages among its `messages`, as [`taken`] has them. What is no message is passed over: whoever
 /// reads those says so.
 ///
 /// # Errors
@@ -44,10 +47,11 @@ pub(super) fn of_body(
     if !choices.is_some_and(|choices| choices.instructions) {
         return Ok(None);
     }
-    let messages = parse_bytes::<Body<'_>>(body).ok().and_then(|body| body.messages).unwrap_or_default();
-    let messages = messages.into_iter().filter_map(|raw| parse::<Message<'_>>(raw.get()).ok());
+    let Ok(Body { system, messages }) = parse_bytes(body) else { return Ok(None) };
+    let messages = messages.unwrap_or_default().into_iter().filter_map(|raw| parse::<Message<'_>>(raw.get()).ok());
     let own = messages.filter(|message| matches!(message.role.as_str(), "system" | "developer"));
-    let texts: Vec<String> = own.filter_map(|message| text(message.content.or(message.parts)?)).collect();
+    let texts = own.filter_map(|message| text(message.content.or(message.parts)?));
+    let texts: Vec<String> = system.and_then(text).into_iter().chain(texts).collect();
     taken(&texts, choices, ("messages", max_bytes))
 }
 

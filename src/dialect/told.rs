@@ -31,6 +31,12 @@ pub(super) fn go_on() -> Content {
     Content { text: "Go on.".to_owned(), files: Vec::new() }
 }
 
+/// The last of a client's instructions as the question, where it says nothing else: a template with a system message alone.
+pub(super) fn as_question(instructions: &mut Vec<String>) -> Option<Content> {
+    let last = instructions.iter().rposition(|text| !text.trim().is_empty())?;
+    Some(Content { text: instructions.remove(last), files: Vec::new() })
+}
+
 /// What a picture in a request counts at most, in bytes of text: a large one has about 1,600 tokens.
 const IMAGE_BYTES: usize = 6400;
 

@@ -270,7 +270,7 @@ mod tests {
         ];
         for (file, content, takes, expected) in rows {
             let content = content.map(|text| Bytes::from_static(text.as_bytes()));
-            let bytes = HashMap::from([(file.id, Loaded { bytes: content, rank: 1 })]);
+            let bytes = HashMap::from([(file.id, Loaded { bytes: content.ok_or("it is not kept any more"), rank: 1 })]);
             let said = match piece(&file, SentFiles { bytes: Some(&bytes), takes }) {
                 Piece::Image(data) => format!("image {} {data}", data.kind.media_type()),
                 Piece::Pdf(name, data) => format!("pdf {name} {data}"),
@@ -278,7 +278,7 @@ mod tests {
             };
             assert_eq!(said, expected);
         }
-        let bytes = Some(Bytes::from_static(b"abc"));
+        let bytes = Ok(Bytes::from_static(b"abc"));
         for (kind, words) in [(FileKind::Png, "images"), (FileKind::Pdf, "PDF documents")] {
             let second = file(kind, 3);
             let bytes = HashMap::from([(second.id, Loaded { bytes: bytes.clone(), rank: 2 })]);

@@ -75,8 +75,8 @@ pub struct SentFiles<'a> {
 /// A file that is new enough to be sent.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Its bytes; `None` where it is not kept any more.
-    pub bytes: Option<Bytes>,
+    /// Its bytes, or why the model is not shown it.
+    pub bytes: Result<Bytes, &'static str>,
     /// How many of its family, pictures or PDF documents, are sent with it and those that are newer: one for each mention.
     pub rank: usize,
 }
@@ -104,14 +104,14 @@ impl<'a> SentFiles<'a> {
             _ if *side > image_side => Err("it has too many pixels for this model"),
             _ if !file.is_sent() => Err("it is too long to be read"),
             None => Err("only the newest files are sent, as far as they fit"),
-            Some(Loaded { bytes: None, .. }) => Err("it is not kept any more"),
+            Some(Loaded { bytes: Err(why), .. }) => Err(why),
             Some(Loaded { rank, .. }) if kind.is_image() && *rank > images_max => {
                 Err("this model takes fewer images at once")
             }
             Some(Loaded { rank, .. }) if is_pdf && *rank > pdfs_max => {
                 Err("this model takes fewer PDF documents at once")
             }
-            Some(Loaded { bytes: Some(bytes), .. }) => Ok(bytes),
+            Some(Loaded { bytes: Ok(bytes), .. }) => Ok(bytes),
         }
     }
 }

@@ -1,19 +1,22 @@
 //! One model call of a run: streamed to the client, folded, and judged by how it ended.
 
+use std::collections::HashMap;
+
 use futures::StreamExt;
 use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use super::context::{Ended, TurnRequest, Turns, failed};
-use super::files::log_unread;
+use super::files::{log_unread, take_back};
 use super::fold::{Turn, TurnFold};
 use super::language::{LanguageGate, Verdict};
 use super::state::{Open, Times, Transcript};
-use crate::agent::ports::llm::{ChatRequest, ProviderError, ProviderErrorKind, SentFiles};
+use crate::agent::ports::llm::{ChatRequest, EventStream, Loaded, ProviderError, ProviderErrorKind, SentFiles};
 use crate::agent::spend::tally::Tally;
 use crate::chat::causes::Causes;
 use crate::chat::event::AgentEvent;
 use crate::chat::failure::{Failure, FailureCode};
+use crate::chat::ids::FileId;
 use crate::chat::message::AssistantPart;
 use crate::chat::stream::{Counted, FinishReason, StreamEvent, Usage};
 use crate::observe::within::within;
@@ -123,6 +126,27 @@ impl Turns<'_> {
         }
     }
 
+    /// The beginning of an answer of the model, which is sent these files.
+    async fn ask_with(
+        &self,
+        transcript: &Transcript,
+        request: TurnRequest<'_>,
+        files: &HashMap<FileId, Loaded>,
+    ) -> Result<EventStream, ProviderError> {
+        let request = ChatRequest {
+            system: request.system,
+            messages: transcript.messages.all(),
+            files: SentFiles { bytes: Some(files), ..SentFiles::default() },
+            tools: request.tools,
+            may_call: request.may_call,
+            must_call: request.must_call,
+            format: request.format,
+            model: self.model,
+            deadline: self.deadline,
+        };
+        self.agent.llm.stream_chat(request).await
+    }
+
     async fn stream_turn(
         &self,
         transcript: &mut Transcript,
@@ -132,11 +156,14 @@ impl Turns<'_> {
         // The model is known when it answers.
         let span = spans::llm_chat();
         let streamed = async {
-            let files = self.load_files(&transcript.messages).await.map_err(|error| {
+            let mut files = self.load_files(&transcript.messages).await.map_err(|error| {
                 log_unread(&error);
                 let words = "The files of this conversation cannot be read now; please try again";
                 failed(FailureCode::StoreUnavailable, words, true)
             })?;
+            if transcript.files_refused {
+                take_back(&mut files);
+            }
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
@@ -146,18 +173,16 @@ impl Turns<'_> {
             }
             transcript.ledger.tally = Some(Tally::new(request.system, request.tools));
             let (may_call, is_free) = (request.may_call, request.is_free());
-            let request = ChatRequest {
-                system: request.system,
-                messages: transcript.messages.all(),
-                files: SentFiles { bytes: Some(&files), ..SentFiles::default() },
-                tools: request.tools,
-                may_call: request.may_call,
-                must_call: request.must_call,
-                format: request.format,
-                model: self.model,
-                deadline: self.deadline,
-            };
-            let mut stream = match self.agent.llm.stream_chat(request).await {
+            let mut answered = self.ask_with(transcript, request, &files).await;
+            if let Err(error) = &answered
+                && error.kind == ProviderErrorKind::Rejected
+                && take_back(&mut files)
+            {
+                tracing::info!(error = %Causes(&*error.detail), "asked again without files");
+                transcript.files_refused = true;
+                answered = self.ask_with(transcript, request, &files).await;
+            }
+            let mut stream = match answered {
                 Ok(stream) => stream,
                 Err(error) => {
                     // Whoever does not answer charges nothing.

@@ -18,6 +18,10 @@ use crate::chat::notice::Notice;
 /// (Claude: 32 MB a request).
 const SENT_BYTES: u64 = 20 << 20;
 
+/// Why a file that was read is not shown to the model.
+const NOT_KEPT: &str = "it is not kept any more";
+const REFUSED: &str = "the model service refused it, or another file";
+
 impl Turns<'_> {
     /// Reads what the messages name, for one request: a run that waits for tools holds none of it.
     ///
@@ -37,7 +41,7 @@ impl Turns<'_> {
             if bytes.is_some() {
                 *rank += mentioned;
             }
-            loaded.insert(file.id, Loaded { bytes, rank: *rank });
+            loaded.insert(file.id, Loaded { bytes: bytes.ok_or(NOT_KEPT), rank: *rank });
         }
         Ok(loaded)
     }
@@ -95,6 +99,17 @@ fn newest(messages: &Messages) -> Vec<(&FileRef, usize)> {
         wanted.push((file, mentioned));
     }
     wanted
+}
+
+/// Takes back all files of a request that was refused; whether there were any. A vendor does not say which of them it was: a document
+/// with a password, or of too many pages, a picture that breaks off.
+pub(super) fn take_back(files: &mut HashMap<FileId, Loaded>) -> bool {
+    let mut were_there = false;
+    for file in files.values_mut().filter(|file| file.bytes.is_ok()) {
+        file.bytes = Err(REFUSED);
+        were_there = true;
+    }
+    were_there
 }
 
 /// Tells the log why files were not read.

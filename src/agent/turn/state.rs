@@ -71,6 +71,8 @@ pub(super) struct Transcript {
     pub(super) repeats: Repeats,
     /// The files that its user knows a model was not shown.
     pub(super) not_shown: Vec<FileId>,
+    /// Whether a request with files was refused: the others of the run have none.
+    pub(super) files_refused: bool,
     /// Calls that have failed since the last one that did not.
     pub(super) failures: u32,
     /// Writes whose outcome is unknown.
@@ -152,6 +154,7 @@ impl Transcript {
             diagnosis: None,
             repeats: Repeats::default(),
             not_shown: Vec::new(),
+            files_refused: false,
             failures: 0,
             tries: Tries::default(),
             aside: Arc::default(),

@@ -16,7 +16,7 @@ use crate::chat::input::{RunOptions, Screen};
 use crate::chat::model::{Effort, ModelWish};
 use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::Question;
-use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
+use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, say_beside};
 use crate::dialect::ignored::Ignored;
 use crate::dialect::json::Members;
 use crate::dialect::told::{Limits, Unawaited, bounded, effort, fits, go_on, text_in, tokens};
@@ -25,14 +25,13 @@ use crate::dialect::{DecodeError, FieldError, call_ids, json};
 const FORMAT: &str = "output_config.format";
 
 /// Fields that change an answer of a model service and none of ours, each with its values that ask for nothing.
-const UNKNOWN: [(&str, &[&str]); 9] = [
+const UNKNOWN: [(&str, &[&str]); 8] = [
     ("stop_sequences", &["[]"]),
     ("top_p", &["1", "1.0"]),
     ("top_k", &[]),
     ("mcp_servers", &["[]"]),
     ("container", &[]),
     ("context_management", &["{}"]),
-    ("output_format", &[]),
     ("inference_geo", &[]),
     ("speed", &[r#""standard""#]),
 ];
@@ -73,6 +72,9 @@ pub struct Body<'a> {
     /// `effort`: how much the model thinks. `format`: `json_schema` with a `schema`.
     #[schema(value_type = Option<Object>)]
     output_config: Option<&'a RawValue>,
+    /// `output_config.format`, as it was called before.
+    #[schema(value_type = Option<Object>)]
+    output_format: Option<&'a RawValue>,
 }
 
 impl<'a> Body<'a> {
@@ -88,6 +90,7 @@ impl<'a> Body<'a> {
             temperature: members.get("temperature"),
             thinking: members.get("thinking"),
             output_config: members.get("output_config"),
+            output_format: members.get("output_format"),
         }
     }
 }
@@ -129,6 +132,8 @@ struct Repeated<'a> {
     tool_choice: Option<&'a RawValue>,
     #[serde(borrow)]
     output_config: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output_format: Option<&'a RawValue>,
 }
 
 /// A request.
@@ -156,11 +161,13 @@ pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Resu
     let model = json::required_text(body.model, "model", &mut errors);
     let is_stream = json::optional(body.stream, "stream", "true or false", &mut errors).unwrap_or(false);
     let own = system(body.system, &mut errors);
-    let client_tools = tools::tools(body.tools, &mut ignored, &mut errors)?;
-    let tool_choice = tools::choice(body.tool_choice, &client_tools, &mut ignored, &mut errors);
+    let brought = tools::tools(body.tools, &mut ignored, &mut errors)?;
+    let tool_choice = tools::choice(body.tool_choice, &brought, &mut ignored, &mut errors);
     let thinking = json::given(body.thinking).and_then(json::fields::<Thinking<'_>>);
     let output = json::given(body.output_config).and_then(json::fields::<OutputConfig<'_>>);
-    let answer_format = format(output.as_ref().and_then(|output| output.format), &mut errors)?;
+    let form =
+        output.as_ref().and_then(|output| json::given(output.format)).or_else(|| json::given(body.output_format));
+    let answer_format = format(form, &mut errors)?;
     let effort = wished_effort(thinking.as_ref(), output.as_ref(), &mut ignored);
     let model_wish = wish(&body, effort, &mut ignored, &mut errors);
     ignored.add_unknown(&members, &UNKNOWN);
@@ -176,7 +183,7 @@ pub(super) fn read(limits: &Limits, body: &[u8], results: Unawaited<'_>) -> Resu
     let question = Question { earlier, unlisted: true, ..Question::new(ask, Screen::Type(model.clone())) };
     let options = RunOptions {
         model: model_wish,
-        client_tools,
+        client_tools: brought.tools,
         tool_choice,
         details: true,
         answer_format,
@@ -204,8 +211,8 @@ pub(super) fn estimate(body: &[u8]) -> Result<usize, DecodeError> {
 /// What a body asks for, in bytes that no other two have; all of it where it has none.
 pub(super) fn repeated(body: &[u8]) -> Cow<'_, [u8]> {
     match parse_bytes::<Repeated<'_>>(body) {
-        Ok(Repeated { model, messages, tools, tool_choice, output_config }) => {
-            let parts = [Some(model), Some(messages), tools, tool_choice, output_config];
+        Ok(Repeated { model, messages, tools, tool_choice, output_config, output_format }) => {
+            let parts = [Some(model), Some(messages), tools, tool_choice, output_config, output_format];
             // No JSON has a NUL in it.
             Cow::Owned(parts.map(|part| part.map_or("", RawValue::get)).join("\0").into_bytes())
         }
@@ -232,29 +239,30 @@ fn asked(
     mut sent: Vec<ClientResult>,
 ) -> Result<(Ask, Vec<ClientMessage>, Option<ConversationId>), DecodeError> {
     texts.iter().try_for_each(|said| fits("messages", &said.text, limits.max_message_bytes))?;
-    let Some(last) = sent.last_mut() else {
+    if sent.is_empty() {
         // Without words there were results that nobody waits for.
         let Content { text, files } = texts.pop().unwrap_or_else(go_on);
         earlier.extend(texts.into_iter().filter_map(Content::of_user));
         let ask = Ask::Message { text, note: None, files };
         return Ok((ask, bounded(earlier, limits.max_history_bytes), None));
-    };
-    // What stands beside results is read with the last of them: one turn of the model's answers both.
-    for Content { text, files } in texts {
-        last.files.extend(files);
-        if !last.content.is_empty() && !text.is_empty() {
-            last.content.push_str("\n\n");
-        }
-        last.content.push_str(&text);
     }
+    say_beside(&mut sent, texts);
     sent.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
     let (results, conversation) = call_ids::answered(sent, None).map_err(refused)?;
     Ok((Ask::Results(results), Vec::new(), Some(conversation)))
 }
 
+/// What Claude Code says in the first block of its instructions: who pays, with a number that is another one in each request. No
+/// prompt that has it is found in a vendor's cache (claude-code#50085).
+const OF_BILLING: &str = "x-anthropic-billing-header:";
+
 /// The client's own instructions; what is none is noted in `errors`.
 fn system(raw: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Option<String> {
     let text = text_in(Some(json::given(raw)?), &["text"]);
+    let text = text.map(|text| match text.starts_with(OF_BILLING) {
+        true => text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned()),
+        false => text,
+    });
     if text.is_none() {
         let reason = "must be a text, or a list of blocks of text".to_owned();
         errors.push(FieldError { field: "system", reason });

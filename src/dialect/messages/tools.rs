@@ -1,13 +1,11 @@
 //! `tools` of a request: those that the client runs itself.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::chat::tool::{ToolChoice, ToolDef};
-use crate::dialect::client_tools::{self, DeclaredTool};
+use crate::chat::tool::ToolChoice;
+use crate::dialect::client_tools::{self, Brought, DeclaredTool};
 use crate::dialect::ignored::Ignored;
 use crate::dialect::{DecodeError, FieldError, json};
 
@@ -37,33 +35,31 @@ impl Tool {
 /// is noted in `errors`.
 ///
 /// # Errors
-/// See [`client_tools::read`].
+/// See [`client_tools::read_all`].
 pub(super) fn tools(
     tools: Option<&RawValue>,
     ignored: &mut Ignored,
     errors: &mut Vec<FieldError>,
-) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
-    let is_any_foreign = std::cell::Cell::new(false);
+) -> Result<Brought, DecodeError> {
     let read = |raw: &RawValue, found: &mut Vec<DeclaredTool>| {
         let tool = json::fields::<Tool>(raw).ok_or("must have a name that is a text, and an input_schema")?;
         if tool.is_foreign() {
-            is_any_foreign.set(true);
             return Ok(());
         }
         let Tool { name, description, input_schema, .. } = tool;
         found.push(DeclaredTool { name: name.ok_or("must have a name")?, description, schema: input_schema });
         Ok(())
     };
-    let tools = client_tools::read_all(tools, read, errors)?;
-    ignored.add_if(is_any_foreign.get(), "tools");
-    Ok(tools)
+    let brought = client_tools::read_all(tools, read, errors)?;
+    ignored.add_if(!brought.others.is_empty(), "tools");
+    Ok(brought)
 }
 
-/// Which of `tools` may be called, and whether one has to be. A choice of another kind is ignored; what cannot be is noted in
+/// Which of the tools that are `brought` may be called, and whether one has to be. A choice of another kind is ignored; what cannot be is noted in
 /// `errors`.
 pub(super) fn choice(
     raw: Option<&RawValue>,
-    tools: &[Arc<ToolDef>],
+    brought: &Brought,
     ignored: &mut Ignored,
     errors: &mut Vec<FieldError>,
 ) -> ToolChoice {
@@ -78,7 +74,7 @@ pub(super) fn choice(
         ("tool", Some(name)) => Some(ToolChoice::Named(name)),
         _ => None,
     });
-    errors.extend(choice.as_ref().and_then(|choice| client_tools::mistaken(choice, tools)));
+    let choice = client_tools::settled(choice, brought, errors);
     ignored.add_if(choice.is_none(), "tool_choice");
     choice.unwrap_or_default()
 }

@@ -14,11 +14,11 @@ use crate::chat::answer_format::AnswerFormat;
 use crate::chat::ids::ConversationId;
 use crate::chat::input::{RunOptions, Screen};
 use crate::chat::model::ModelWish;
-use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, RunInput, content};
+use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, RunInput, content, say_beside};
 use crate::dialect::ignored::Ignored;
 use crate::dialect::json::Members;
 use crate::dialect::told::{
-    Limits, ToldTurn, Unawaited, bounded, content_in, effort as told_effort, fits, go_on, text_in,
+    Limits, ToldTurn, Unawaited, as_question, bounded, content_in, effort as told_effort, fits, go_on, text_in,
 };
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
@@ -27,6 +27,9 @@ const TEXT: [&str; 1] = ["text"];
 
 /// What the messages must be.
 const LIST: &str = "a list of messages";
+
+/// How they must end.
+const END: &str = "must end with a message of the user, or with results of tools";
 
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,8 +186,8 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
         errors.push(FieldError { field: "n", reason: "must be 1: there is one answer".to_owned() });
     }
     let mut ignored = Ignored::default();
-    let client_tools = tools::tools(body.tools, &mut errors)?;
-    let (client_tools, tool_choice) = tools::choice(body.tool_choice, client_tools, &mut ignored, &mut errors);
+    let brought = tools::tools(body.tools, &mut ignored, &mut errors)?;
+    let (brought, tool_choice) = tools::choice(body.tool_choice, brought, &mut ignored, &mut errors);
     let answer_format = format::format(body.response_format, &mut errors)?;
     ignored.add_unknown(&members, &format::UNKNOWN);
     let unchecked = matches!(&answer_format, Some(AnswerFormat::Schema(schema)) if !schema.unchecked.is_empty());
@@ -207,8 +210,9 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
         Key::Chat(conversation) => Some(conversation).filter(|_| !sent.is_task()),
     };
     let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
-    let answered = |results: Vec<(String, Content)>| {
-        let results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
+    let answered = |results: Vec<(String, Content)>, said: Option<Content>| {
+        let mut results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
+        say_beside(&mut results, said);
         results.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
         call_ids::answered(results, key.clone()).map_err(refuse)
     };
@@ -219,11 +223,17 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
     let (results, ask, conversation) = match sent.newest {
         Newest::User(said) => (Vec::new(), message(said)?, key.clone()),
         Newest::Results(results) => {
-            let (results, conversation) = answered(results)?;
+            let (results, conversation) = answered(results, None)?;
+            (Vec::new(), Ask::Results(results), Some(conversation))
+        }
+        Newest::Both(results, said) if key.is_none() => {
+            fits("messages", &said.text, limits.max_message_bytes)?;
+            // A run of its own for the results would call tools that its client never hears of.
+            let (results, conversation) = answered(results, Some(said))?;
             (Vec::new(), Ask::Results(results), Some(conversation))
         }
         Newest::Both(results, said) => {
-            let (results, conversation) = answered(results)?;
+            let (results, conversation) = answered(results, None)?;
             (results, message(said)?, Some(conversation))
         }
     };
@@ -237,7 +247,13 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
         parent: None,
         earlier,
         unlisted: !is_keyed,
-        options: RunOptions { model: model_wish, client_tools, tool_choice, answer_format, ..RunOptions::default() },
+        options: RunOptions {
+            model: model_wish,
+            client_tools: brought.tools,
+            tool_choice,
+            answer_format,
+            ..RunOptions::default()
+        },
     };
     let include_usage = options.flatten().and_then(|options| options.include_usage).unwrap_or(false);
     Ok(Read { results, input, model, is_keyed, stream, include_usage, instructions: sent.instructions, ignored })
@@ -324,9 +340,13 @@ fn messages(
             Ok(results) => Newest::Results(results),
             Err(reason) => return refuse(reason),
         },
-        Some((_, Role::Assistant | Role::Function | Role::System | Role::Developer, _)) | None => {
-            return refuse("must end with a message of the user, or with results of tools".to_owned());
+        Some((_, Role::Assistant | Role::Function | Role::System | Role::Developer, _)) => {
+            return refuse(END.to_owned());
         }
+        None => match as_question(&mut instructions) {
+            Some(said) => Newest::User(said),
+            None => return refuse(END.to_owned()),
+        },
     };
     Some(match newest {
         Newest::Results(results) if results.iter().any(|(call, _)| is_unawaited(call)) => {

@@ -1,14 +1,12 @@
 //! `tools` of a request: functions that the client runs itself.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::bounded::json::parse;
-use crate::chat::tool::{ToolChoice, ToolDef};
-use crate::dialect::client_tools::{self, DeclaredTool};
+use crate::chat::tool::ToolChoice;
+use crate::dialect::client_tools::{self, Brought, DeclaredTool};
 use crate::dialect::ignored::Ignored;
 use crate::dialect::{DecodeError, FieldError, json};
 
@@ -47,23 +45,29 @@ struct Name {
     name: String,
 }
 
-/// The tools that a request brings. What is wrong is noted in `errors`.
+/// The tools that a request brings. Those that take no JSON are left out. What is wrong is noted in `errors`.
 ///
 /// # Errors
-/// See [`client_tools::read`].
-pub(super) fn tools(tools: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
-    client_tools::read(tools, declared_tool, errors)
+/// See [`client_tools::read_all`].
+pub(super) fn tools(
+    tools: Option<&RawValue>,
+    ignored: &mut Ignored,
+    errors: &mut Vec<FieldError>,
+) -> Result<Brought, DecodeError> {
+    let brought = client_tools::read_all(tools, declared, errors)?;
+    ignored.add_if(!brought.others.is_empty(), "tools");
+    Ok(brought)
 }
 
 /// Which of `tools` may be called, and whether one has to be. A choice of another kind is ignored; what cannot be is noted in
 /// `errors`.
 pub(super) fn choice(
     raw: Option<&RawValue>,
-    mut tools: Vec<Arc<ToolDef>>,
+    mut brought: Brought,
     ignored: &mut Ignored,
     errors: &mut Vec<FieldError>,
-) -> (Vec<Arc<ToolDef>>, ToolChoice) {
-    let Some(raw) = json::given(raw) else { return (tools, ToolChoice::Auto) };
+) -> (Brought, ToolChoice) {
+    let Some(raw) = json::given(raw) else { return (brought, ToolChoice::Auto) };
     let choice = match parse::<String>(raw.get()) {
         Ok(word) => client_tools::choice_of(&word),
         Err(_) => match json::fields::<Choice<'_>>(raw) {
@@ -75,22 +79,26 @@ pub(super) fn choice(
                     let named: Vec<String> =
                         allowed.into_iter().filter_map(|choice| choice.function.map(|Name { name }| name)).collect();
                     let word = client_tools::choice_of(&mode)?;
-                    tools.retain(|tool| named.contains(&tool.name));
+                    brought.tools.retain(|tool| named.contains(&tool.name));
                     Some(word)
                 })
             }
             Some(_) | None => None,
         },
     };
-    errors.extend(choice.as_ref().and_then(|choice| client_tools::mistaken(choice, &tools)));
+    let choice = client_tools::settled(choice, &brought, errors);
     ignored.add_if(choice.is_none(), "tool_choice");
-    (tools, choice.unwrap_or_default())
+    (brought, choice.unwrap_or_default())
 }
 
-fn declared_tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {
-    let tool = json::fields::<Tool<'_>>(raw).filter(|tool| tool.r#type == "function");
-    let function = tool.ok_or("must have the type \"function\"")?.function.and_then(json::fields::<Function>);
-    let Function { name, description, parameters } =
-        function.ok_or("must have a function with a name, and parameters that are a JSON Schema")?;
-    Ok(DeclaredTool { name, description, schema: parameters })
+/// Adds the tool that an entry declares. Cursor writes what a function is beside the type, as in `/v1/responses`.
+fn declared(raw: &RawValue, found: &mut Vec<DeclaredTool>) -> Result<(), &'static str> {
+    let Tool { r#type, function } = json::fields(raw).ok_or("must have a type")?;
+    if r#type != "function" {
+        return Ok(());
+    }
+    let Function { name, description, parameters } = json::fields(function.unwrap_or(raw))
+        .ok_or("must have a function with a name, and parameters that are a JSON Schema")?;
+    found.push(DeclaredTool { name, description, schema: parameters });
+    Ok(())
 }

@@ -34,6 +34,14 @@ pub(super) struct Input {
     pub(super) decisions: Vec<Deciding>,
 }
 
+impl Input {
+    /// Whether it has nothing but instructions.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { instructions: _, earlier, last_run: _, texts, outputs, decisions } = self;
+        earlier.is_empty() && texts.is_empty() && outputs.is_empty() && decisions.is_empty()
+    }
+}
+
 #[derive(Deserialize)]
 struct Item<'a> {
     r#type: Option<String>,

@@ -15,8 +15,8 @@ use crate::chat::input::{Parent, RunOptions, Screen};
 use crate::chat::model::ModelWish;
 use crate::dialect::answer_format::{DeclaredSchema, schema};
 use crate::dialect::asked::{BranchPoint, ConversationRef, Question, What};
-use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content};
-use crate::dialect::told::{Limits, bounded, effort, fits, tokens};
+use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, say_beside};
+use crate::dialect::told::{Limits, as_question, bounded, effort, fits, tokens};
 use crate::dialect::{DecodeError, FieldError, call_ids, json};
 
 const NOTHING_NEW: &str = "must end with a message of the user's that is not blank, results of tools, or decisions";
@@ -150,8 +150,8 @@ pub(super) fn read(limits: &Limits, body: &[u8]) -> Result<Read, DecodeError> {
     }
     let format = format(body.text, &mut errors)?;
     let own: Option<String> = json::optional(body.instructions, "instructions", "a text", &mut errors);
-    let client_tools = tools::tools(body.tools, &mut errors)?;
-    let tool_choice = tools::choice(body.tool_choice, &client_tools, &mut errors);
+    let brought = tools::tools(body.tools, &mut errors)?;
+    let tool_choice = tools::choice(body.tool_choice, &brought, &mut errors);
     let wish = wish(&body, &mut errors);
     let base = base(&body, &mut errors);
     let input = json::given(body.input).map_or(Err("is required".to_owned()), input::read);
@@ -159,8 +159,11 @@ pub(super) fn read(limits: &Limits, body: &[u8]) -> Result<Read, DecodeError> {
     let (Some(model), Some(mut input), true) = (model, input, errors.is_empty()) else {
         return Err(DecodeError::Fields(errors));
     };
-    let instructions = own.into_iter().chain(std::mem::take(&mut input.instructions)).collect();
+    let mut instructions: Vec<String> = own.into_iter().chain(std::mem::take(&mut input.instructions)).collect();
     let base = base?;
+    if input.is_empty() && base == Base::Told {
+        input.texts.extend(as_question(&mut instructions));
+    }
     all_fit(&input, limits)?;
     let (what, conversation) = asked(limits, &model, input, base, is_stored)?;
     let rule = match (&what, &conversation) {
@@ -169,7 +172,7 @@ pub(super) fn read(limits: &Limits, body: &[u8]) -> Result<Read, DecodeError> {
     };
     let options = RunOptions {
         model: wish,
-        client_tools,
+        client_tools: brought.tools,
         tool_choice,
         details: true,
         answer_format: format,
@@ -232,19 +235,27 @@ fn asked(
     // What is kept here has one message for all of them.
     let then = (!texts.is_empty()).then(|| Content::of_all(texts));
     then.iter().try_for_each(|said| fits("input", &said.text, limits.max_message_bytes))?;
-    let then = then.map(|said| question(message(said)));
     match (outputs.is_empty(), decisions.is_empty(), then) {
-        (true, true, Some(asked)) => {
+        (true, true, Some(said)) => {
             // They count where what they name is not kept any more.
             let earlier = if is_named { Vec::new() } else { bounded(earlier, limits.max_history_bytes) };
-            Ok((What::Answer(Question { branch, earlier, ..asked }), conversation))
+            Ok((What::Answer(Question { branch, earlier, ..question(message(said)) }), conversation))
         }
         (true, true, None) => Err(refused(NOTHING_NEW)),
-        (true, false, then) => Ok((What::Decide(decisions, then), conversation)),
+        (true, false, then) => Ok((What::Decide(decisions, then.map(|said| question(message(said)))), conversation)),
         (false, true, then) => {
             let told =
                 |(call, Content { text: content, files })| ClientResult { call, content, files, is_error: false };
-            let outputs = outputs.into_iter().map(told).collect();
+            let mut outputs: Vec<ClientResult> = outputs.into_iter().map(told).collect();
+            let then = match is_told && !is_stored {
+                // A run of its own for the results would call tools that its client never hears of.
+                true => {
+                    say_beside(&mut outputs, then);
+                    outputs.iter().try_for_each(|result| fits("input", &result.content, limits.max_result_bytes))?;
+                    None
+                }
+                false => then.map(|said| question(message(said))),
+            };
             let (results, of) = call_ids::answered(outputs, None).map_err(refused)?;
             let conversation = if is_told { ConversationRef::Id(Some(of)) } else { conversation };
             let first = question(Ask::Results(results));

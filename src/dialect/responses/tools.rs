@@ -6,10 +6,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::bounded::json::parse;
-use crate::chat::tool::{ToolChoice, ToolDef, ToolInput};
-use crate::dialect::client_tools::{self, DeclaredTool};
+use crate::chat::tool::{ToolChoice, ToolInput};
+use crate::dialect::client_tools::{self, Brought, DeclaredTool};
 use crate::dialect::{DecodeError, FieldError, json as text};
-use std::sync::Arc;
 
 /// What stands between a namespace and a name, and behind the name of a tool that takes a text.
 const MARK: &str = "--";
@@ -35,14 +34,14 @@ struct Choice {
 /// wrong is noted in `errors`.
 ///
 /// # Errors
-/// See [`client_tools::read`].
-pub(super) fn tools(tools: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Result<Vec<Arc<ToolDef>>, DecodeError> {
+/// See [`client_tools::read_all`].
+pub(super) fn tools(tools: Option<&RawValue>, errors: &mut Vec<FieldError>) -> Result<Brought, DecodeError> {
     client_tools::read_all(tools, |raw, found| declared(raw, None, found), errors)
 }
 
-/// Which of `tools` may be called, and whether one has to be. A choice of another kind is ignored; what cannot be is noted in
-/// `errors`.
-pub(super) fn choice(raw: Option<&RawValue>, tools: &[Arc<ToolDef>], errors: &mut Vec<FieldError>) -> ToolChoice {
+/// Which of the tools that are `brought` may be called, and whether one has to be. A choice of another kind is ignored; what
+/// cannot be is noted in `errors`.
+pub(super) fn choice(raw: Option<&RawValue>, brought: &Brought, errors: &mut Vec<FieldError>) -> ToolChoice {
     let Some(raw) = text::given(raw) else { return ToolChoice::Auto };
     let choice = match parse::<String>(raw.get()) {
         Ok(word) => client_tools::choice_of(&word),
@@ -54,8 +53,7 @@ pub(super) fn choice(raw: Option<&RawValue>, tools: &[Arc<ToolDef>], errors: &mu
             Some(_) | None => None,
         },
     };
-    errors.extend(choice.as_ref().and_then(|choice| client_tools::mistaken(choice, tools)));
-    choice.unwrap_or_default()
+    client_tools::settled(choice, brought, errors).unwrap_or_default()
 }
 
 /// The name by which the model knows a tool of the client's.

@@ -302,7 +302,7 @@ impl Asked {
 
     fn file(&mut self, kind: FileKind, name: &str) -> FileRef {
         let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: 3, side: 9 };
-        self.bytes.insert(file.id, Loaded { bytes: Some(Bytes::from_static(b"abc")), rank: 1 });
+        self.bytes.insert(file.id, Loaded { bytes: Ok(Bytes::from_static(b"abc")), rank: 1 });
         file
     }
 

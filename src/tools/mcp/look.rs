@@ -52,8 +52,9 @@ pub(super) fn looked_at(
         async move {
             let mut event = event?;
             if let Some(data) = event.data.take() {
+                let bytes = data.len();
                 let work = move || addressed(told(&data, &secrets), request.as_ref());
-                event.data = Some(intake.work(data.len(), work).await);
+                event.data = Some(intake.work(bytes, work).await);
             }
             Ok(event)
         }

@@ -155,6 +155,19 @@ async fn the_url_may_say_which_assistant_answers_and_parts_of_any_kind_are_passe
 }
 
 #[tokio::test]
+async fn what_assistant_ui_tells_the_model_counts_where_a_profile_takes_it() {
+    let host = ("profiles/host.toml", "id = \"host\"\ncontext_type = \"host\"\nclient_instructions = \"append\"\n");
+    let s = crate::openai::with(&[host], &[], [says("Aye.").answer(), says("Yes.").answer()]).await;
+    for (profile, expected) in [("host", true), ("workflow", false)] {
+        let body = with(with(said("Hi"), "system", json!("Speak like a pirate.")), "context_type", json!(profile));
+        let body = with(body, "id", json!(profile));
+        assert_eq!(post(&s.app, "", &body).await.status(), 200);
+        let sent = s.model.requests().last().unwrap().json().to_string();
+        assert_eq!(sent.contains("Speak like a pirate."), expected, "{profile}");
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_is_too_long_is_refused() {
     let w = World::answering(&[("LIMITS__MESSAGE_BYTES", "10")], []).await;
     let (status, code, _) = problem(post(&w.s.app, "", &said("12345678901")).await).await;

@@ -192,6 +192,45 @@ async fn a_large_picture_is_sent_whole_as_often_as_its_request_is() {
 }
 
 #[tokio::test]
+async fn a_question_whose_files_its_vendor_refuses_is_asked_without_them() {
+    let refused = || {
+        let body = json!({"error": {"message": "Could not process image", "type": "invalid_request_error"}});
+        Answer::status(400, "application/json", body.to_string())
+    };
+    let calls = crate::support::model::calls("c1", "discover_trigger_types", &json!({}));
+    let answers = [
+        refused(),
+        calls.answer(),
+        says("No picture.").answer(),
+        refused(),
+        says("Still none.").answer(),
+        refused(),
+        refused(),
+    ];
+    let s = openai::with(&[], &[("LLM__OPENAI__MODEL", SEES)], answers).await;
+    let kept = uploaded(&s.app, "a.png", pixel()).await;
+    let say = |message: &str, files: Value| json!({"message": message, "context_type": "workflow", "conversation_id": "c", "attachments": files});
+    let frames = s.app.chat(&say("Look", json!([{"id": kept["id"]}]))).await;
+    assert_eq!(text(&frames), "No picture.");
+    let why = "the model service refused it, or another file";
+    assert_eq!(data(&frames, "notice")["message"], format!("Not shown to the model: a.png ({why})"));
+    let sentence = format!("[image a.png, {} bytes: not shown, {why}]", pixel().len());
+    let sent: Vec<String> = s.model.requests().iter().map(|request| request.json().to_string()).collect();
+    assert!(sent[0].contains("data:image") && !sent[0].contains(&sentence));
+    assert!(sent[1..].iter().all(|sent| sent.contains(&sentence) && !sent.contains("data:image")), "{sent:?}");
+    assert_eq!(sent.len(), 3, "the run remembers it");
+
+    let again = s.app.chat(&say("And now?", json!([]))).await;
+    assert_eq!(text(&again), "Still none.", "the conversation goes on");
+    let last = s.app.chat(&say("And now?", json!([]))).await;
+    assert_eq!(
+        data(&last, "error")["code"],
+        "provider_rejected",
+        "what is refused without files too is an error: {last:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_request_with_a_large_picture_is_signed_as_it_is_sent() {
     let answer = [converse::text("A pixel."), converse::end()].concat();
     let upstream = Upstream::script([Answer::ok("application/vnd.amazon.eventstream", answer)]).await;

@@ -144,6 +144,15 @@ async fn a_client_says_which_of_its_tools_is_called() {
         whole(&s, &with_tools(also(ask("Weather?"), json!({"tool_choice": choice})))).await;
         assert_eq!(s.model.requests()[0].json()["tool_choice"], expected, "{choice}");
     }
+    let search = json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]});
+    let left_out = also(search, json!({"tool_choice": {"type": "tool", "name": "web_search"}}));
+    let s = playing([says("News.")]).await;
+    let response = post(&s, &[], &also(ask("News?"), left_out)).await;
+    assert_eq!(
+        response.headers()["x-switchboard-ignored"].to_str().unwrap().split(", ").take(2).collect::<Vec<_>>(),
+        ["tools", "tool_choice"]
+    );
+    assert_eq!(response.status(), 200);
     let s = with(&[], &[], []).await;
     let other = with_tools(also(ask("News?"), json!({"tool_choice": {"type": "tool", "name": "get_news"}})));
     let (status, kind, words) = refused(post(&s, &[], &other).await).await;

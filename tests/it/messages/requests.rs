@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MESSAGES, also, ask, message, playing, post, refused, text_of, user, whole};
+use super::{HOST, MESSAGES, also, ask, message, playing, post, refused, text_of, user, whole, with};
 use crate::support::model::says;
 
 #[tokio::test]
@@ -140,6 +140,19 @@ async fn a_long_history_is_taken_and_one_beyond_the_limit_is_not() {
         let (status, kind, _) = refused(response).await;
         assert_eq!((status, kind.as_str()), (413, "request_too_large"));
     }
+}
+
+#[tokio::test]
+async fn what_is_another_number_in_each_request_reaches_no_model() {
+    let s = with(&[HOST], &[], [says("Hi.").answer(), says("Hi.").answer()]).await;
+    for nth in 0..2 {
+        let billing = format!("x-anthropic-billing-header: cc_version=2.1.36; cch={nth};");
+        let system = json!([{"type": "text", "text": billing}, {"type": "text", "text": "You are Claude Code."}]);
+        whole(&s, &also(ask("Hi"), json!({"model": "host", "system": system}))).await;
+    }
+    let asked = s.model.requests().iter().map(|request| request.json().to_string()).collect::<Vec<_>>();
+    assert!(asked[0].contains("You are Claude Code.") && !asked[0].contains("billing"), "{}", asked[0]);
+    assert_eq!(asked[0], asked[1], "a vendor finds it in its cache");
 }
 
 #[tokio::test]

@@ -135,8 +135,11 @@ async fn silence_is_filled_with_pings() {
 #[tokio::test]
 async fn an_answer_has_the_form_that_its_request_wants() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
-    let format = json!({"output_config": {"format": {"type": "json_schema", "schema": schema}}});
-    let s = playing([says(r#"{"n": "two"}"#), says(r#"{"n": 2}"#)]).await;
-    let response = post(&s, &[], &also(ask("How many?"), format)).await;
-    assert_eq!(text_of(&message(response).await), r#"{"n": 2}"#);
+    let format = json!({"type": "json_schema", "schema": schema});
+    // The second as SDKs write it for the beta.
+    for format in [json!({"output_config": {"format": format}}), json!({"output_format": format})] {
+        let s = playing([says(r#"{"n": "two"}"#), says(r#"{"n": 2}"#)]).await;
+        let response = post(&s, &[], &also(ask("How many?"), format)).await;
+        assert_eq!(text_of(&message(response).await), r#"{"n": 2}"#);
+    }
 }

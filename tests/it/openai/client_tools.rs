@@ -84,24 +84,36 @@ async fn calls_are_streamed_with_ids_that_carry_the_conversation_and_their_resul
 
 #[tokio::test]
 async fn results_before_a_message_are_taken_with_it() {
-    for key in [&[][..], &[("x-conversation-id", "c")]] {
-        let s = playing([asks_twice(), says("Sun and rain."), says("Snow.")]).await;
-        let choice = answer(&s, key, &with_tools(ask("Weather?"))).await;
-        let mut body = followed(&choice["message"], &["sun in Paris", "rain in Rome"]);
-        for text in ["And tomorrow?", "In Oslo."] {
-            body["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": text}));
-        }
-        body["stream"] = json!(true);
-        let response = post(&s, key, &body).await;
-        assert_eq!(response.status(), 200);
-        let text = response.text().await.unwrap();
-        assert!(text.contains("Snow.") && !text.contains("Sun and rain."), "{text}");
-        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
-        let asked = s.last_asked();
-        assert_eq!(asked.last().unwrap()["content"], "And tomorrow?\n\nIn Oslo.");
-        let asked = json!(asked).to_string();
-        assert!(asked.contains("sun in Paris") && asked.contains("rain in Rome"), "{asked}");
+    // Cline, Codex and whoever tells a tool's picture say something behind each result: a run of its own for the results would
+    // call tools that nobody hears of.
+    let s = playing([asks_twice(), asks_twice(), says("Snow.")]).await;
+    let choice = answer(&s, &[], &with_tools(ask("Weather?"))).await;
+    let mut body = followed(&choice["message"], &["sun in Paris", "rain in Rome"]);
+    body["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "And tomorrow?"}));
+    let next = answer(&s, &[], &body).await;
+    assert_eq!((&next["finish_reason"], s.model.requests().len()), (&json!("tool_calls"), 2), "one turn reads both");
+    let asked = s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "rain in Rome\n\nAnd tomorrow?");
+    assert!(json!(asked).to_string().contains("sun in Paris"), "{asked:?}");
+
+    // A conversation that is kept has a message for what its user says.
+    let key = &[("x-conversation-id", "c")];
+    let s = playing([asks_twice(), says("Sun and rain."), says("Snow.")]).await;
+    let choice = answer(&s, key, &with_tools(ask("Weather?"))).await;
+    let mut body = followed(&choice["message"], &["sun in Paris", "rain in Rome"]);
+    for text in ["And tomorrow?", "In Oslo."] {
+        body["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": text}));
     }
+    body["stream"] = json!(true);
+    let response = post(&s, key, &body).await;
+    assert_eq!(response.status(), 200);
+    let text = response.text().await.unwrap();
+    assert!(text.contains("Snow.") && !text.contains("Sun and rain."), "{text}");
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    let asked = s.last_asked();
+    assert_eq!(asked.last().unwrap()["content"], "And tomorrow?\n\nIn Oslo.");
+    let asked = json!(asked).to_string();
+    assert!(asked.contains("sun in Paris") && asked.contains("rain in Rome"), "{asked}");
 }
 
 #[tokio::test]
@@ -194,4 +206,42 @@ async fn a_tool_with_the_name_of_the_servers_own_is_the_servers() {
     body["tools"] = json!([{"type": "function", "function": {"name": "discover_trigger_types"}}]);
     let choice = answer(&s, &[], &body).await;
     assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!("Three."), &json!("stop")));
+}
+
+#[tokio::test]
+async fn a_tool_that_no_model_can_be_told_of_is_left_out_and_the_others_count() {
+    let s = playing([says("Fine."), says("Fine."), says("Fine.")]).await;
+    let long = format!("mcp__plugin_chrome-devtools-mcp_chrome-devtools__{}", "x".repeat(30));
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+    // Cursor writes what a function is beside its type.
+    let flat = json!({"type": "function", "name": "flat", "parameters": {"type": "object"}});
+    let patch = json!({"type": "custom", "name": "patch", "custom": {"name": "patch"}});
+    let mut body = ask("Hi");
+    body["tools"] = json!([tool(&long), tool("short"), flat, patch]);
+    for choice in [json!("auto"), json!({"type": "function", "function": {"name": long}})] {
+        body["tool_choice"] = choice;
+        let response = post(&s, &[], &body).await;
+        assert_eq!(response.status(), 200);
+        assert!(response.headers()["x-switchboard-ignored"].to_str().unwrap().starts_with("tools"));
+        let names = offered(&s);
+        assert!(names.contains(&"short".to_owned()) && names.contains(&"flat".to_owned()), "{names:?}");
+        assert!(!names.contains(&long) && !names.contains(&"patch".to_owned()), "{names:?}");
+    }
+    body["tools"] = json!([patch]);
+    body["tool_choice"] = json!("required");
+    assert_eq!(post(&s, &[], &body).await.status(), 200, "there is none that could be required");
+    for wrong in [json!([tool("a b")]), json!([tool(&"x".repeat(129))]), json!([{"type": "function"}])] {
+        body["tools"] = wrong;
+        assert_eq!(refused(post(&s, &[], &body).await).await.0, 400);
+    }
+}
+
+#[tokio::test]
+async fn a_system_message_alone_is_the_question() {
+    let s = playing([says("Bonjour.")]).await;
+    let only = json!({"model": "workflow", "messages": [{"role": "system", "content": "Translate: Hello."}]});
+    assert_eq!(answer(&s, &[], &only).await["message"]["content"], "Bonjour.");
+    assert_eq!(s.last_asked().last().unwrap()["content"], "Translate: Hello.");
+    let blank = json!({"model": "workflow", "messages": [{"role": "system", "content": " "}]});
+    assert_eq!(refused(post(&s, &[], &blank).await).await.0, 400);
 }

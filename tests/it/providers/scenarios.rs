@@ -329,7 +329,7 @@ pub(super) fn files(asked: &Asked) -> Scenario {
     let mut file = |kind, name: &str, content: &'static str| {
         let file = FileRef { id: FileId::fresh(), kind, name: name.to_owned(), bytes: content.len() as u64, side: 1 };
         let is_kept = !content.is_empty();
-        let content = is_kept.then(|| Bytes::from_static(content.as_bytes()));
+        let content = is_kept.then(|| Bytes::from_static(content.as_bytes())).ok_or("it is not kept any more");
         bytes.insert(file.id, Loaded { bytes: content, rank: 1 });
         file
     };

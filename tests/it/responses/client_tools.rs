@@ -94,6 +94,27 @@ async fn results_may_name_the_response_and_come_with_a_message() {
     assert!(json!(asked).to_string().contains("result of patch"));
 }
 
+#[tokio::test]
+async fn a_response_that_is_not_kept_reads_a_message_with_the_results_before_it() {
+    let s = playing([asks(), asks(), says("Never.")]).await;
+    let told = json!({"store": false});
+    let first = whole(&s, &with_tools(also(ask("Weather?"), told.clone()))).await;
+    let mut input = results(&first);
+    input.push(json!({"role": "user", "content": "And tomorrow?"}));
+    let body = with_tools(also(json!({"model": "workflow", "input": input}), told));
+    let second = whole(&s, &body).await;
+    assert_eq!((results(&second).len(), s.model.requests().len()), (3, 2), "one turn reads both: {second}");
+    assert_eq!(s.last_asked().last().unwrap()["content"], "result of patch\n\nAnd tomorrow?");
+}
+
+#[tokio::test]
+async fn instructions_alone_are_the_question() {
+    let s = playing([says("Bonjour.")]).await;
+    let input = json!([{"role": "system", "content": "Translate: Hello."}]);
+    assert_eq!(text_of(&whole(&s, &json!({"model": "workflow", "input": input})).await), "Bonjour.");
+    assert_eq!(s.last_asked().last().unwrap()["content"], "Translate: Hello.");
+}
+
 /// A turn that says "Sun." once the gate is open.
 fn waits(gate: &Arc<Notify>) -> Answer {
     turn().text("S").answer().gated(gate, turn().text("un.").done().bytes())
