@@ -1,9 +1,12 @@
 //! Identifiers, each its own type, made by parsing. None of them is a credential: every lookup is scoped by
 //! [`super::caller::Owner`].
 
+use std::borrow::Cow;
 use std::fmt;
 
 use uuid::Uuid;
+
+use super::digest::sha256_hex;
 
 /// Why a text is not an identifier; safe to show to whoever sent it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -193,6 +196,9 @@ pub struct ToolCallId {
 /// What stands behind an id that a model gave again, in the alphabet that every vendor allows.
 const AGAIN: &str = "_again_";
 
+/// 12 bytes: as much of an id as clients give back that keep 40 characters of one, beside its prefix and a conversation.
+const SHORT_BYTES: usize = 12;
+
 /// 22 bytes: the id is no longer than a minted one then. Models that count their calls give short ones.
 const MAX_GIVEN_BYTES: usize = 22;
 
@@ -234,12 +240,23 @@ impl ToolCallId {
     /// A fresh id of ours for a call to which the model has given the id of another one. Where that is short it begins so,
     /// so that it is known by [`Self::given`].
     pub fn again(given: &str) -> Self {
-        let is_plain = given.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-        if !is_plain || given.is_empty() || given.len() > MAX_GIVEN_BYTES || given.contains(AGAIN) {
+        if !is_plain(given) || given.is_empty() || given.len() > MAX_GIVEN_BYTES || given.contains(AGAIN) {
             return Self::mint();
         }
         let [a, b, c, d, ..] = Uuid::new_v4().into_bytes();
         Self::from_minted(format!("{given}{AGAIN}{:08x}", u32::from_be_bytes([a, b, c, d])))
+    }
+
+    /// At most 12 characters that tell it from the others of its turn: itself, or the beginning of its digest.
+    pub fn short(&self) -> Cow<'_, str> {
+        match self.text.len() <= SHORT_BYTES && is_plain(&self.text) {
+            true => Cow::Borrowed(&self.text),
+            false => {
+                let mut digest = sha256_hex(self.text.as_bytes());
+                digest.truncate(SHORT_BYTES);
+                Cow::Owned(digest)
+            }
+        }
     }
 
     /// The id as the model gave it, which other calls may have too.
@@ -257,6 +274,11 @@ impl ToolCallId {
     pub fn is_minted(&self) -> bool {
         self.minted
     }
+}
+
+/// Whether all of it is in the alphabet that every vendor allows.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
 impl fmt::Display for ToolCallId {

@@ -1,7 +1,8 @@
 //! Calls that a run left to its client: how they are kept, and the turn in which they are repeated with what the client
 //! says came of them.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -55,7 +56,7 @@ fn message(calls: impl Iterator<Item = ToolCall>) -> AssistantMessage {
 }
 
 /// The turn that repeats `calls` under ids of ours, with `results`; a call without one gets a result that says so.
-/// `None` when there is no result, or one of no such call or of one twice.
+/// `None` when there is no result, or one of no such call or of one twice. A result has its call's id, or what is short for it.
 ///
 /// # Errors
 /// When a result cannot be written as JSON.
@@ -63,12 +64,20 @@ pub(super) fn answered(
     calls: Vec<ToolCall>,
     results: &[ClientResult],
 ) -> Result<Option<(AssistantMessage, Vec<ToolResult>)>, RecordError> {
-    let mut left: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
-    if results.is_empty() || !results.iter().all(|result| left.remove(result.call.as_str())) {
+    let short = calls.iter().enumerate().map(|(at, call)| (call.id.short(), at));
+    let whole = calls.iter().enumerate().map(|(at, call)| (Cow::Borrowed(call.id.as_str()), at));
+    let by_id: HashMap<Cow<'_, str>, usize> = short.chain(whole).collect();
+    let mut told = vec![None; calls.len()];
+    for result in results {
+        match by_id.get(result.call.as_str()).and_then(|at| told.get_mut(*at)) {
+            Some(of) if of.is_none() => *of = Some(result),
+            Some(_) | None => return Ok(None),
+        }
+    }
+    if results.is_empty() {
         return Ok(None);
     }
-    let answer = |call: &ToolCall| {
-        let result = results.iter().find(|result| result.call == call.id.as_str());
+    let answer = |(call, result): (&ToolCall, Option<&ClientResult>)| {
         let (content, fate, files) = match result {
             Some(result) => {
                 let fate = if result.is_error { CallFate::Failed } else { CallFate::Done };
@@ -82,7 +91,7 @@ pub(super) fn answered(
         };
         Ok(ToolResult { id: ToolCallId::mint(), name: call.name.clone(), content, fate, files })
     };
-    let answers = calls.iter().map(answer).collect::<Result<Vec<_>, serde_json::Error>>();
+    let answers = calls.iter().zip(told).map(answer).collect::<Result<Vec<_>, serde_json::Error>>();
     let answers = answers.map_err(RecordError::json("result of a client"))?;
     let again = calls.into_iter().zip(&answers).map(|(call, answer)| ToolCall { id: answer.id.clone(), ..call });
     let message = message(again);

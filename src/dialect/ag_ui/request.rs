@@ -13,7 +13,8 @@ use crate::bounded::json::{Tree, fits, parse};
 use crate::chat::ids::{ConversationId, MessageId, RunId};
 use crate::chat::input::RunOptions;
 use crate::chat::screen::ScreenState;
-use crate::dialect::given::{Ask, ClientResult, Content, content};
+use crate::chat::tool::ToolChoice;
+use crate::dialect::given::{Ask, ClientMessage, ClientResult, Content, content};
 use crate::dialect::told;
 
 /// The parts of a content that are text.
@@ -24,6 +25,13 @@ const ID_BYTES: usize = 256;
 
 /// The longest name that a client gives its run, in bytes.
 const RUN_BYTES: usize = 256;
+
+/// The tool by which CopilotKit's client hears what its user could say next. It asks beside the thread, in one of its own each time,
+/// and tells the true one.
+const SUGGEST: &str = "copilotkitSuggest";
+
+/// 64 KiB of a thread are told for suggestions, its end.
+const TOLD_BYTES: usize = 64 << 10;
 
 /// The most results of one request, far more than a model calls tools at once.
 const MOST_RESULTS: usize = 128;
@@ -41,6 +49,8 @@ pub struct Read {
     pub ask: Option<Ask>,
     /// The message of ours whose id the newest one has: it is answered again, or replaced.
     pub replaces: Option<MessageId>,
+    /// What was said in the client's thread, where it asks beside it.
+    pub beside: Option<Vec<ClientMessage>>,
     /// How.
     pub options: RunOptions,
 }
@@ -130,9 +140,35 @@ pub(super) fn read(limits: &AgUi, bytes: &[u8], unawaited: bool) -> Result<Read,
         None => (None, None),
     };
     let (Some(asker), true) = (asker, errors.is_empty()) else { return Err(DecodeError::Fields(errors)) };
-    let options =
-        RunOptions { context, details: true, client_tools, may_pause: true, asked_as, ..RunOptions::default() };
-    Ok(Read { asker, resume, results, ask, replaces, options })
+    let suggests = matches!(&client_tools[..], [tool] if tool.name == SUGGEST);
+    let beside = suggests.then(|| told_before(body.messages));
+    let tool_choice = if suggests { ToolChoice::Named(SUGGEST.to_owned()) } else { ToolChoice::Auto };
+    let options = RunOptions {
+        context,
+        details: true,
+        client_tools,
+        tool_choice,
+        may_pause: true,
+        asked_as,
+        ..RunOptions::default()
+    };
+    Ok(Read { asker, resume, results, ask, replaces, beside, options })
+}
+
+/// What the user and the assistant have said before the last of these messages, its end.
+fn told_before(raw: Option<&RawValue>) -> Vec<ClientMessage> {
+    let mut messages: Vec<&RawValue> = raw.and_then(|raw| parse(raw.get()).ok()).unwrap_or_default();
+    messages.pop();
+    let messages = messages.into_iter().filter_map(|raw| parse::<Message<'_>>(raw.get()).ok());
+    let told = messages.filter_map(|message| match message.role.as_str() {
+        "user" => Content { files: Vec::new(), ..told::content_in(message.content, &TEXT) }.of_user(),
+        "assistant" => {
+            let text = told::text_in(message.content, &TEXT).filter(|text| !text.trim().is_empty());
+            text.map(ClientMessage::Assistant)
+        }
+        _ => None,
+    });
+    told::bounded(told.collect(), TOLD_BYTES)
 }
 
 fn tool(raw: &RawValue) -> Result<DeclaredTool, &'static str> {

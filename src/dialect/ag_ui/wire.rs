@@ -83,13 +83,15 @@ impl Dialect for AgUi {
     fn decode(&self, request: &Request<'_>) -> Result<Asked, DecodeError> {
         let agent = request.path.ok_or(DecodeError::NoSuchAssistant)?;
         is_for(request.assistants, agent)?;
-        let Read { asker, resume, results, ask, replaces, mut options } =
+        let Read { asker, resume, results, ask, replaces, beside, mut options } =
             request::read(self, request.body, request.unawaited)?;
         options.instructions =
             instructions::of_body(request.body, request.assistants.choices(agent), self.max_message_bytes)?;
         let known_as = options.asked_as.clone().map_or(BranchPoint::Newest, BranchPoint::KnownAs);
         let question = |ask: Ask| Question {
             branch: replaces.map_or(known_as, BranchPoint::Message),
+            unlisted: beside.is_some(),
+            earlier: beside.unwrap_or_default(),
             ..Question::new(ask, Screen::Type(agent.to_owned()))
         };
         let what = match (resume.is_empty(), ask.map(question)) {

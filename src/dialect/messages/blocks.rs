@@ -268,7 +268,7 @@ impl Blocks {
     /// A call for the client.
     fn leave(&mut self, call: &ToolCall, tell: &mut Tell<'_>) {
         self.drop_call(call.id.as_str(), tell);
-        let id = call_ids::tool_use(&self.conversation, call.id.as_str());
+        let id = call_ids::tool_use(&self.conversation, &call.id);
         self.whole(Block::tool_use(id, &call.name, &call.input), tell);
     }
 

@@ -75,7 +75,7 @@ impl Writer {
 pub(super) fn body(call: &ToolCall, conversation: &ConversationId, telling: &Telling) -> CallBody {
     let id = match telling.is_keyed {
         true => call.id.as_str().to_owned(),
-        false => call_ids::with_conversation(conversation, call.id.as_str()),
+        false => call_ids::with_conversation(conversation, &call.id),
     };
     let arguments = match &call.input {
         // Maps of JSON values always serialise.

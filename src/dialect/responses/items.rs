@@ -316,7 +316,7 @@ impl Items {
     /// A call for the client.
     fn leave(&mut self, call: &ToolCall, tell: &mut Tell<'_>) {
         self.drop_call(call.id.as_str(), tell);
-        let call_id = call_ids::with_conversation(&self.conversation, call.id.as_str());
+        let call_id = call_ids::with_conversation(&self.conversation, &call.id);
         let tools::Called { name, namespace, arguments, is_custom } = tools::called(&call.name, &call.input);
         let (index, id) = self.next(if is_custom { ids::CUSTOM } else { ids::FUNCTION });
         let item = |text: &str, status| match is_custom {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{World, events, finished, problem, says, told, types};
+use super::{World, events, finished, input, problem, says, told, types};
 use crate::support::frames::read_until;
 use crate::support::model::{calls, says as answers, turn};
 
@@ -35,6 +35,32 @@ async fn the_info_names_the_agents_that_the_caller_may_ask() {
     assert_eq!(info["agents"]["chiefs"], json!({"name": "chiefs", "description": "", "className": "HttpAgent"}));
     let nobody = world.s.app.http.get(world.s.app.url("/v1/copilotkit/info")).send().await.unwrap();
     assert_eq!(problem(nobody).await.0, 401);
+}
+
+#[tokio::test]
+async fn suggestions_are_made_of_the_clients_thread_and_stand_in_no_list() {
+    let suggests =
+        calls("s", "copilotkitSuggest", &json!({"suggestions": [{"title": "Close it", "message": "Close ticket 7"}]}));
+    let world = World::playing([suggests]).await;
+    let messages = json!([
+        {"id": "u1", "role": "user", "content": "What is ticket 7?"},
+        {"id": "a1", "role": "assistant", "toolCalls": [], "content": "A broken lamp."},
+        {"id": "u2", "role": "user", "content": "Suggest what the user could say next."},
+    ]);
+    let mut asked = input(messages);
+    asked["threadId"] = json!("4f5c1f9e-7b0a-4a57-9c35-6f6d1a3c0b11");
+    asked["tools"] =
+        json!([{"name": "copilotkitSuggest", "description": "Suggests.", "parameters": {"type": "object"}}]);
+    let told = told(world.post_as(&world.s.app.token, "/v1/copilotkit/agent/tickets/run", &asked).await).await;
+    let args = told.iter().find(|event| event["type"] == "TOOL_CALL_ARGS").unwrap_or_else(|| panic!("{told:?}"));
+    assert!(args["delta"].as_str().unwrap().contains("Close ticket 7"), "{args}");
+    let sent = world.s.model.requests()[0].json();
+    assert_eq!(sent["tool_choice"]["function"]["name"], "copilotkitSuggest");
+    let said: Vec<&Value> =
+        sent["messages"].as_array().unwrap().iter().filter(|m| m["role"] != "system").map(|m| &m["content"]).collect();
+    assert_eq!(json!(said), json!(["What is ticket 7?", "A broken lamp.", "Suggest what the user could say next."]));
+    let (_, list) = get(&world, &world.s.app.token, "/v1/agent/conversations").await;
+    assert_eq!(list["items"], json!([]), "the user has said nothing");
 }
 
 #[tokio::test]

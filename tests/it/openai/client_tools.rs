@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{COMPLETIONS, ask, delta, finished, frames, opening, playing, post, refused, streamed, usage};
+use super::{COMPLETIONS, ask, call_id, delta, finished, frames, opening, playing, post, refused, streamed, usage};
 use crate::support::model::{Script, Scripted, says, turn};
 
 fn weather() -> Value {
@@ -56,7 +56,7 @@ async fn calls_are_streamed_with_ids_that_carry_the_conversation_and_their_resul
     let conversation = response.headers()["x-conversation-id"].to_str().unwrap().to_owned();
     let call = |index: u32, id: &str, arguments: &str| {
         let function = json!({"name": "get_weather", "arguments": arguments});
-        let id = format!("call_{conversation}_{id}");
+        let id = call_id(&conversation, id);
         delta(json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}))
     };
     let expected = [
@@ -71,7 +71,7 @@ async fn calls_are_streamed_with_ids_that_carry_the_conversation_and_their_resul
     assert_eq!(frames(response).await, expected);
     assert!(offered(&s).contains(&"get_weather".to_owned()));
 
-    let ids = ["w1", "w2"].map(|id| json!({"id": format!("call_{conversation}_{id}")}));
+    let ids = ["w1", "w2"].map(|id| json!({"id": call_id(&conversation, id)}));
     let message = json!({"role": "assistant", "content": null, "tool_calls": ids});
     let body = followed(&message, &["sun in Paris", "rain in Rome"]);
     let response = post(&s, &[], &body).await;

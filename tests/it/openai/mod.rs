@@ -12,6 +12,8 @@ mod streams;
 mod structured;
 mod wires;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
@@ -123,6 +125,12 @@ pub fn delta(delta: Value) -> Value {
 }
 
 /// The first chunk of every stream.
+/// The id of a call for a client that names no conversation.
+pub fn call_id(conversation: &str, id: &str) -> String {
+    let conversation = uuid::Uuid::parse_str(conversation).unwrap();
+    format!("call_{}_{id}", BASE64_URL_SAFE_NO_PAD.encode(conversation))
+}
+
 pub fn opening() -> Value {
     delta(json!({"role": "assistant", "content": ""}))
 }
