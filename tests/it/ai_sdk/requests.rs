@@ -161,7 +161,9 @@ async fn what_assistant_ui_tells_the_model_counts_where_a_profile_takes_it() {
     for (profile, expected) in [("host", true), ("workflow", false)] {
         let body = with(with(said("Hi"), "system", json!("Speak like a pirate.")), "context_type", json!(profile));
         let body = with(body, "id", json!(profile));
-        assert_eq!(post(&s.app, "", &body).await.status(), 200);
+        let response = post(&s.app, "", &body).await;
+        assert_eq!(response.status(), 200);
+        response.text().await.unwrap();
         let sent = s.model.requests().last().unwrap().json().to_string();
         assert_eq!(sent.contains("Speak like a pirate."), expected, "{profile}");
     }

@@ -93,7 +93,8 @@ async fn results_before_a_message_are_taken_with_it() {
     let next = answer(&s, &[], &body).await;
     assert_eq!((&next["finish_reason"], s.model.requests().len()), (&json!("tool_calls"), 2), "one turn reads both");
     let asked = s.last_asked();
-    assert_eq!(asked.last().unwrap()["content"], "rain in Rome\n\nAnd tomorrow?");
+    let both = r#"{"told_by":"client","result":"rain in Rome\n\n[The user says:]\nAnd tomorrow?"}"#;
+    assert_eq!(asked.last().unwrap()["content"], both);
     assert!(json!(asked).to_string().contains("sun in Paris"), "{asked:?}");
 
     // A conversation that is kept has a message for what its user says.

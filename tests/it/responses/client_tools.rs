@@ -104,7 +104,8 @@ async fn a_response_that_is_not_kept_reads_a_message_with_the_results_before_it(
     let body = with_tools(also(json!({"model": "workflow", "input": input}), told));
     let second = whole(&s, &body).await;
     assert_eq!((results(&second).len(), s.model.requests().len()), (3, 2), "one turn reads both: {second}");
-    assert_eq!(s.last_asked().last().unwrap()["content"], "result of patch\n\nAnd tomorrow?");
+    let both = r#"{"told_by":"client","result":"result of patch\n\n[The user says:]\nAnd tomorrow?"}"#;
+    assert_eq!(s.last_asked().last().unwrap()["content"], both);
 }
 
 #[tokio::test]
