@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cronexpr::{Crontab, MakeTimestamp};
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
@@ -69,6 +69,7 @@ pub struct Schedule {
 pub struct Times {
     /// As if there were no zones: the library's own way through a change of clocks does not end in some of them.
     calendar: Crontab,
+    decembers: Option<Decembers>,
     zone: TimeZone,
     /// Whether they are of each hour, or of each minute.
     is_often: bool,
@@ -90,7 +91,7 @@ impl Times {
         let calendar = cronexpr::parse_crontab(&format!("{cron} UTC")).map_err(|error| error.to_string())?;
         let zone = TimeZone::get(time_zone).map_err(|error| error.to_string())?;
         let is_often = cron.split_whitespace().take(2).any(|field| field.starts_with('*'));
-        let times = Self { calendar, zone, is_often };
+        let times = Self { calendar, decembers: Decembers::parse(cron), zone, is_often };
         // One that never comes is a mistake.
         times.next(0).map(|_| times).ok_or_else(|| format!("{cron:?} never comes"))
     }
@@ -124,9 +125,8 @@ impl Times {
 
     /// The first time behind this one that clocks show.
     fn shown_behind(&self, shown: DateTime) -> Option<DateTime> {
-        let as_utc = TimeZone::UTC.to_timestamp(shown).ok()?.as_millisecond();
-        let found = self.calendar.find_next(MakeTimestamp::from_millisecond(as_utc).ok()?).ok()?;
-        Some(TimeZone::UTC.to_datetime(Timestamp::from_millisecond(found.timestamp().as_millisecond()).ok()?))
+        let of_december = self.decembers.as_ref().and_then(|decembers| decembers.behind(shown));
+        find(&self.calendar, shown).into_iter().chain(of_december).min()
     }
 
     /// The newest time behind `after_ms`, up to `now_ms`.
@@ -141,6 +141,46 @@ impl Times {
             newest
         })
     }
+}
+
+/// The times of Decembers, where they have an `L`. The library (cronexpr 1.7.0) takes a day for a last one where the number of
+/// the month grows behind it, and so knows none in December. It is asked of a January with the same days of the week.
+#[derive(Debug, Clone)]
+struct Decembers(Crontab);
+
+impl Decembers {
+    /// `None` where the library needs no help.
+    fn parse(cron: &str) -> Option<Self> {
+        let fields: Vec<&str> = cron.split_whitespace().collect();
+        let [minute, hour, day, month, weekday] = fields[..] else { return None };
+        let months = cronexpr::parse_crontab(&format!("* * * {month} * UTC")).ok()?;
+        let is_needed = [day, weekday].iter().any(|field| field.contains(['L', 'l']));
+        if !is_needed || !months.matches("2026-12-01T00:00:00Z").ok()? {
+            return None;
+        }
+        cronexpr::parse_crontab(&format!("{minute} {hour} {day} 1 {weekday} UTC")).ok().map(Self)
+    }
+
+    /// The first of their times behind this one, within the years in which the library looks.
+    fn behind(&self, shown: DateTime) -> Option<DateTime> {
+        (shown.year()..).take(5).find_map(|year| {
+            let december = Date::new(year, 12, 1).ok()?.to_datetime(Time::midnight());
+            // All days of the week are among these.
+            let mut januaries = (2001..=2010).filter_map(|year| Date::new(year, 1, 1).ok());
+            let january = januaries.find(|day| day.weekday() == december.weekday())?;
+            let apart = december.duration_since(january.to_datetime(Time::midnight()));
+            let from = shown.max(december.checked_sub(SignedDuration::from_secs(1)).ok()?);
+            let found = find(&self.0, from.checked_sub(apart).ok()?)?.checked_add(apart).ok()?;
+            (found.year() == year && found.month() == 12).then_some(found)
+        })
+    }
+}
+
+/// The first time of a calendar behind this one.
+fn find(calendar: &Crontab, shown: DateTime) -> Option<DateTime> {
+    let as_utc = TimeZone::UTC.to_timestamp(shown).ok()?.as_millisecond();
+    let found = calendar.find_next(MakeTimestamp::from_millisecond(as_utc).ok()?).ok()?;
+    Some(TimeZone::UTC.to_datetime(Timestamp::from_millisecond(found.timestamp().as_millisecond()).ok()?))
 }
 
 /// Requests what `schedule` says until the process stops.
@@ -236,6 +276,15 @@ mod tests {
                 "no quarter is missing",
             ),
             ("0 5 * * *", "Australia/Lord_Howe", "2027-04-03T10:00:00Z", "2027-04-03T18:30:00.000Z", "by half an hour"),
+            ("0 0 L * *", "UTC", "2026-10-31T00:00:00Z", "2026-11-30T00:00:00.000Z", "the last day of a month"),
+            ("0 0 L * *", "UTC", "2026-11-30T00:00:00Z", "2026-12-31T00:00:00.000Z", "of December too"),
+            ("0 0 L * *", "UTC", "2026-12-31T00:00:00Z", "2027-01-31T00:00:00.000Z", "and on it goes"),
+            ("0 0 L 12 *", "UTC", "2026-12-31T00:00:00Z", "2027-12-31T00:00:00.000Z", "of December alone"),
+            ("0 0 L 1-11 *", "UTC", "2026-11-30T00:00:00Z", "2027-01-31T00:00:00.000Z", "of all but December"),
+            ("0 0 17W,L * *", "UTC", "2026-11-30T00:00:00Z", "2026-12-17T00:00:00.000Z", "what else there is in it"),
+            ("59 23 L * *", "America/New_York", "2026-12-01T05:00:00Z", "2027-01-01T04:59:00.000Z", "in its zone"),
+            ("0 9 * * 5L", "UTC", "2026-11-27T09:00:00Z", "2026-12-25T09:00:00.000Z", "the last Friday, the fourth"),
+            ("0 9 * * FRIL", "UTC", "2027-11-26T09:00:00Z", "2027-12-31T09:00:00.000Z", "the last Friday, the fifth"),
         ];
         for (cron, zone, after, next, reason) in rows {
             let times = Times::parse(cron, zone).unwrap();
@@ -250,6 +299,7 @@ mod tests {
             ("* * * * *", now - 3 * 366 * DAY_MS, Some("2026-11-25T10:07:00.000Z"), "each minute, after years"),
             ("0 9 * * *", now - DAY_MS, Some("2026-11-25T09:00:00.000Z"), "daily"),
             ("0 0 29 2 *", now - 3 * 366 * DAY_MS, Some("2024-02-29T00:00:00.000Z"), "a leap day"),
+            ("0 0 L 12 *", now - 3 * 366 * DAY_MS, Some("2025-12-31T00:00:00.000Z"), "the last day of a year"),
             ("0 9 * * *", ms("2026-11-25T09:00:00Z"), None, "it was requested"),
             ("0 9 * * *", now + DAY_MS, None, "another process has a later clock"),
         ];
