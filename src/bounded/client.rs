@@ -3,6 +3,7 @@
 //! **Invariant:** names become addresses once for each connection, and the client connects to what was vetted here. Behind a proxy
 //! of the environment it is the proxy that looks names up.
 
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};
@@ -36,6 +37,44 @@ pub fn system_lookup() -> Lookup {
 #[derive(Debug, thiserror::Error)]
 #[error("the name of the host is not known")]
 pub struct UnknownName(#[source] Option<io::Error>);
+
+/// Why there is no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoConnection {
+    /// The address, or what its name leads to, is not connected to.
+    Refused(Refused),
+    /// The name has no address.
+    UnknownName,
+    /// There is a server, whose certificate is not trusted.
+    Certificate,
+    /// There is a machine, and no server.
+    Closed,
+}
+
+impl NoConnection {
+    /// What an error of a client says of it.
+    pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            let io = cause.downcast_ref::<io::Error>();
+            if let Some(refused) = cause.downcast_ref::<Refused>() {
+                return Some(Self::Refused(*refused));
+            } else if cause.is::<UnknownName>() {
+                return Some(Self::UnknownName);
+            } else if matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_))) {
+                return Some(Self::Certificate);
+            } else if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
+                return Some(Self::Closed);
+            }
+            next = match io.and_then(io::Error::get_ref) {
+                // Its source is only the next one behind this.
+                Some(inner) => Some(inner),
+                None => cause.source(),
+            };
+        }
+        None
+    }
+}
 
 /// Where the names of a client may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +243,25 @@ mod tests {
         let lookup = answering(&[&["169.254.169.254"]]);
         let client = builder_over(lookup, Reach::Private).no_proxy().build().unwrap();
         let error = client.get("http://metadata.test/").send().await.unwrap_err();
-        let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-        assert!(causes.any(|cause| cause.downcast_ref::<Refused>() == Some(&Refused::Metadata)), "{error:?}");
+        assert_eq!(NoConnection::of(&error), Some(NoConnection::Refused(Refused::Metadata)), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn an_error_says_why_there_is_no_connection() {
+        let rows: [(&[&str], Reach, NoConnection); 3] = [
+            (&["10.0.0.1"], Reach::Public, NoConnection::Refused(Refused::NotPublic)),
+            (&[], Reach::Public, NoConnection::UnknownName),
+            (&["127.0.0.1"], Reach::Private, NoConnection::Closed),
+        ];
+        for (found, reach, expected) in rows {
+            let client = builder_over(answering(&[found]), reach).no_proxy().build().unwrap();
+            let error = client.get("http://a.test:1/").send().await.unwrap_err();
+            assert_eq!(NoConnection::of(&error), Some(expected), "{error:?}");
+        }
+        // As the TLS library and the client above it hand it on.
+        let untrusted = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let untrusted = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, untrusted));
+        assert_eq!(NoConnection::of(&untrusted), Some(NoConnection::Certificate));
+        assert_eq!(NoConnection::of(&io::Error::from(io::ErrorKind::ConnectionReset)), None);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn prepare(
         ("tenants".to_owned(), Value::Array(Vec::new())),
         ("private".to_owned(), Value::Boolean(false)),
         ("timeout_s".to_owned(), Value::Integer(10)),
-        ("max_attempts".to_owned(), Value::Integer(10)),
+        ("max_attempts".to_owned(), Value::Integer(60)),
     ]);
     named::add(defaults, &PATH, names, &default);
 }

@@ -14,6 +14,7 @@ mod sign;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};
@@ -26,8 +27,9 @@ use tokio_util::task::TaskTracker;
 use crate::agent::ports::clock::Clock;
 use crate::agent::ports::clock::ms;
 use crate::agent::ports::signals::{Bell, Delivered, DeliveryStore, DueDelivery, EndedDelivery};
-use crate::bounded::address::is_loopback;
-use crate::bounded::client::{self, Reach};
+use crate::bounded::address::{Refused, is_loopback};
+use crate::bounded::client::{self, NoConnection, Reach};
+use crate::bounded::retry_after::retry_after;
 use crate::chat::caller::Owner;
 use crate::chat::causes::Causes;
 use crate::chat::day::rfc3339;
@@ -178,10 +180,15 @@ impl Webhooks {
         let sent = subscriber.send(&due, self.clock.now_ms() / 1000).await;
         let attempts = due.attempts.saturating_add(1);
         let outcome = match sent {
-            Ok(status) if status.is_success() => Delivered::Yes(status.as_u16()),
-            Ok(StatusCode::GONE) => Delivered::Dead { status: Some(410), error: "the subscriber is gone".to_owned() },
-            Ok(status) => self.later(attempts, subscriber, Some(status), format!("HTTP {}", status.as_u16())),
-            Err(words) => self.later(attempts, subscriber, None, words.to_owned()),
+            Ok((status, _)) if status.is_success() => Delivered::Yes(status.as_u16()),
+            Ok((StatusCode::GONE, _)) => {
+                Delivered::Dead { status: Some(410), error: "the subscriber is gone".to_owned() }
+            }
+            Ok((status, asked)) => {
+                let pause = pause(attempts, self.retry, asked);
+                later(attempts, subscriber, Some(status.as_u16()), format!("HTTP {}", status.as_u16()), pause)
+            }
+            Err(words) => later(attempts, subscriber, None, words.to_owned(), pause(attempts, self.retry, None)),
         };
         metrics::delivery(
             &subscriber.name,
@@ -195,17 +202,6 @@ impl Webhooks {
             tracing::warn!(delivery.id = %due.id, subscriber = subscriber.name, error, "delivery given up");
         }
         EndedDelivery { id: due.id, token: due.token, outcome }
-    }
-
-    /// The outcome of an attempt that was not taken.
-    fn later(&self, attempts: u32, subscriber: &Subscriber, status: Option<StatusCode>, error: String) -> Delivered {
-        let status = status.map(|status| status.as_u16());
-        if attempts >= subscriber.max_attempts {
-            return Delivered::Dead { status, error };
-        }
-        let (base, most) = self.retry;
-        let doubled = base.saturating_mul(1 << attempts.saturating_sub(1).min(20)).min(most);
-        Delivered::Later { status, error, in_ms: ms(doubled.mul_f64(0.5 + fastrand::f64() / 2.0)) }
     }
 
     /// Removes signals that are older than they are kept.
@@ -242,11 +238,11 @@ impl Subscriber {
         Ok(Some(Self { name, url, keys, http, timeout, max_attempts }))
     }
 
-    /// The status of the answer.
+    /// The status of the answer, and how long it asks to wait.
     ///
     /// # Errors
     /// In our words, where none came.
-    async fn send(&self, due: &DueDelivery, timestamp: i64) -> Result<StatusCode, &'static str> {
+    async fn send(&self, due: &DueDelivery, timestamp: i64) -> Result<(StatusCode, Option<Duration>), &'static str> {
         let (id, body) = (due.signal.id.to_string(), body(&due.signal, &due.owner).to_string());
         let request = self
             .http
@@ -257,11 +253,52 @@ impl Subscriber {
             .header("webhook-signature", self.keys.signature(&id, timestamp, &body));
         // What it says is of no interest, and not read.
         match request.body(body).send().await {
-            Ok(response) => Ok(response.status()),
-            Err(error) if error.is_timeout() => Err("no answer in time"),
-            Err(error) if error.is_connect() => Err("the subscriber cannot be reached"),
-            Err(_) => Err("the connection broke"),
+            Ok(response) => {
+                let is_busy =
+                    matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+                let asked = is_busy.then(|| retry_after(response.headers(), Timestamp::now())).flatten();
+                Ok((response.status(), asked))
+            }
+            Err(error) => {
+                let error = error.without_url();
+                let words = no_answer(&error);
+                tracing::info!(delivery.id = %due.id, subscriber = self.name, error = %Causes(&error), "no answer: {words}");
+                Err(words)
+            }
         }
+    }
+}
+
+/// The outcome of an attempt that was not taken.
+fn later(attempts: u32, subscriber: &Subscriber, status: Option<u16>, error: String, pause: Duration) -> Delivered {
+    match attempts >= subscriber.max_attempts {
+        true => Delivered::Dead { status, error },
+        false => Delivered::Later { status, error, in_ms: ms(pause) },
+    }
+}
+
+/// The pause behind so many attempts: the first one doubled with each, up to the longest, and cut by half of it at most; or as
+/// long as the subscriber has asked for, up to the longest too.
+fn pause(attempts: u32, (base, most): (Duration, Duration), asked: Option<Duration>) -> Duration {
+    let doubled = base.saturating_mul(1 << attempts.saturating_sub(1).min(20)).min(most);
+    doubled.mul_f64(0.5 + fastrand::f64() / 2.0).max(asked.unwrap_or_default().min(most))
+}
+
+/// Why no answer came, in our words.
+fn no_answer(error: &reqwest::Error) -> &'static str {
+    match NoConnection::of(error) {
+        Some(NoConnection::Refused(Refused::NotPublic)) => {
+            "its name leads to a private network, which private = true allows"
+        }
+        Some(NoConnection::Refused(Refused::Metadata | Refused::Scheme | Refused::UserInfo)) => {
+            "its name leads to a link-local or metadata address alone"
+        }
+        Some(NoConnection::UnknownName) => "its name is not known",
+        Some(NoConnection::Certificate) => "its certificate is not trusted",
+        Some(NoConnection::Closed) => "it refuses connections",
+        None if error.is_timeout() => "no answer in time",
+        None if error.is_connect() => "the subscriber cannot be reached",
+        None => "the connection broke",
     }
 }
 
@@ -289,4 +326,27 @@ fn body(signal: &Signal, owner: &Owner) -> Value {
         body["data"]["issuer"] = issuer.into();
     }
     body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_a_subscriber_may_ask_for_longer_ones() {
+        let (s, retry) = (Duration::from_secs, (Duration::from_secs(1), Duration::from_secs(3600)));
+        let rows = [
+            (1, None, s(1), "the first"),
+            (4, None, s(8), "doubled with each"),
+            (59, None, s(3600), "up to the longest"),
+            (1, Some(s(120)), s(120), "what is asked for"),
+            (1, Some(s(86400)), s(3600), "up to the longest too"),
+            (12, Some(s(1)), s(2048), "less is not heard"),
+        ];
+        for (attempts, asked, most, reason) in rows {
+            let pause = pause(attempts, retry, asked);
+            let least = asked.unwrap_or_default().min(most).max(most / 2);
+            assert!((least..=most).contains(&pause), "{reason}: {pause:?}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use self::words::Words;
 use crate::agent::ports::llm::ProviderError;
 use crate::bounded::json;
+use crate::bounded::retry_after::retry_after;
 use crate::chat::causes::Causes;
 
 /// 500 characters of a vendor's words are enough to understand them.
@@ -136,7 +137,7 @@ pub(crate) fn of_status(
         // A wrong base_url is no more likely than a wrong model.
         words.message = format!("{}{}: {}", url.origin().ascii_serialization(), url.path(), words.message);
     }
-    let retry_after = headers::retry_after(headers, now).or(words.retry_after);
+    let retry_after = retry_after(headers, now).or(words.retry_after);
     let kind = words.kind(Some(status.as_u16()), retry_after);
     let message = words.message.to_lowercase();
     let names = NAMES.into_iter().filter(|name| words.marks.iter().chain(&words.params).any(|said| said == name));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::headers::seconds;
 use crate::bounded::json::value;
+use crate::bounded::retry_after::seconds;
 
 /// What an error says. Nothing of it is cut yet: whoever prints it looks for secrets first.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! `web_fetch`: one page, over at most five redirects, within one span of time.
 
-use std::error::Error;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
@@ -10,7 +9,7 @@ use serde::Serialize;
 use super::body::{self, BodyError};
 use super::page::{self, Text};
 use crate::bounded::address::{Exceptions, Refused, Way, vet};
-use crate::bounded::client::{Lookup, Reach, UnknownName, builder_over};
+use crate::bounded::client::{Lookup, NoConnection, Reach, builder_over};
 use crate::bounded::intake::Intake;
 use crate::bounded::memory::{Exhausted, Kind};
 
@@ -232,15 +231,10 @@ fn redirect(response: &Response, url: &Url) -> Result<Option<Url>, FetchError> {
 /// Why nothing was answered. The client's error is kept for the log, without the address.
 fn failed(error: reqwest::Error, refused: fn(Refused) -> FetchError) -> FetchError {
     let error = error.without_url();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        if let Some(reason) = inner.downcast_ref::<Refused>() {
-            return refused(*reason);
-        }
-        if inner.is::<UnknownName>() {
-            return FetchError::UnknownName(error);
-        }
-        cause = inner.source();
+    match NoConnection::of(&error) {
+        Some(NoConnection::Refused(reason)) => return refused(reason),
+        Some(NoConnection::UnknownName) => return FetchError::UnknownName(error),
+        Some(NoConnection::Certificate | NoConnection::Closed) | None => {}
     }
     match error {
         // The HTTP library reads addresses more strictly.

@@ -1,12 +1,14 @@
 //! Subscribers hear of signals: signed, again until they have taken them, and each by itself.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use switchboard::config::{Config, Sources};
 
 use super::{asked, forum, get, post};
 use crate::support::model::Scripted;
@@ -173,7 +175,7 @@ async fn one_that_is_slow_away_or_broken_holds_up_no_other() {
     }
     deliveries(&s, "status=delivered&subscriber=good&limit=100", 20).await;
     deliveries(&s, "status=delivered&subscriber=broken&limit=100", 20).await;
-    for (name, words) in [("slow", "no answer in time"), ("away", "the subscriber cannot be reached")] {
+    for (name, words) in [("slow", "no answer in time"), ("away", "it refuses connections")] {
         for one in deliveries(&s, &format!("status=dead&subscriber={name}&limit=100"), 20).await {
             let got = (&one["attempts"], &one["last_status"], &one["last_error"]);
             assert_eq!(got, (&json!(2), &json!(null), &json!(words)), "{one}");
@@ -183,6 +185,38 @@ async fn one_that_is_slow_away_or_broken_holds_up_no_other() {
     for one in deliveries(&s, "status=pending&limit=100", 20).await {
         assert_eq!((&one["subscriber"], &one["attempts"]), (&json!("patient"), &json!(0)), "{one}");
     }
+}
+
+#[tokio::test]
+async fn one_that_is_busy_says_when_it_wants_to_be_asked_again() {
+    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let heard = times.clone();
+    let busy = Upstream::choosing(move |_| {
+        let mut heard = heard.lock().unwrap();
+        heard.push(Instant::now());
+        match heard.len() {
+            1 => Some(Answer::status(503, "text/plain", "busy").header("retry-after", "1")),
+            _ => status(200),
+        }
+    });
+    let s = heard_by(&[("busy", busy.await.url().as_str(), "*")], &[]).await;
+    emit(&s, "shop.order.paid").await;
+    deliveries(&s, "status=delivered", 1).await;
+    let times = times.lock().unwrap();
+    assert_eq!(times.len(), 2);
+    assert!(times[1] - times[0] >= Duration::from_secs(1), "not after the 20 ms of the settings: {times:?}");
+}
+
+#[test]
+fn one_that_is_away_for_a_day_misses_nothing_by_default() {
+    let of = |key: &str, value: &str| (format!("SWITCHBOARD__SIGNALS__SUBSCRIBERS__LOG__{key}"), value.to_owned());
+    let env = [of("URL", "https://example.com/hook"), of("EVENTS", "*"), of("SECRET", SECRET)].into();
+    let signals = Config::load(&Sources { env, ..Sources::default() }).unwrap().signals;
+    let pauses = 0..signals.subscribers["log"].max_attempts - 1;
+    // The shortest that each can be.
+    let longest = signals.retry_max_s * 1000;
+    let all: u64 = pauses.map(|n| signals.retry_base_ms.saturating_mul(1 << n.min(20)).min(longest) / 2).sum();
+    assert!(all >= 24 * 3600 * 1000, "{} s", all / 1000);
 }
 
 #[tokio::test]
