@@ -9,18 +9,9 @@ use toml::{Table, Value};
 
 use super::fitting::{DEFAULT_PREFIX, PREFIX, find, fit_by, lookup};
 use super::providers::Named;
-use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, models, prices, subscribers};
+use super::{Config, Problem, Sources, assets, backends, issuers, launch, mcp, models, otel, prices, subscribers};
 use crate::aws::Variables;
 use crate::llm::{UsualSetting, Vendor};
-
-/// Settings that the usual variables of OpenTelemetry fill, the nearer ones first, when ours say nothing.
-const USUAL_SETTINGS: [(&str, [&str; 2]); 5] = [
-    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ["telemetry", "otlp_endpoint"]),
-    ("OTEL_EXPORTER_OTLP_ENDPOINT", ["telemetry", "otlp_endpoint"]),
-    ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", ["telemetry", "otlp_headers"]),
-    ("OTEL_EXPORTER_OTLP_HEADERS", ["telemetry", "otlp_headers"]),
-    ("OTEL_SERVICE_NAME", ["telemetry", "service_name"]),
-];
 
 /// The merged settings; problems are noted and skipped, so that all of them are found. `None` only when not even the defaults
 /// can be read.
@@ -48,6 +39,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     }
     defaults_of_environment(&mut merged, &defaults, sources, problems);
     overlay(&mut merged, layer, "", problems);
+    let unusable = otel::fill(&mut merged, &sources.env);
     environment(&mut merged, &defaults, sources, &named, problems);
     if let Some(launch) = &sources.launch {
         overlay(&mut merged, launch.demands(), "", problems);
@@ -58,6 +50,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     mcp::inherit(&mut config, &sources.env);
     (config.prices, config.llm.models) = (prices, models);
     config.launch = sources.launch.clone();
+    config.telemetry.unusable = unusable;
     let aws = Variables::of(&sources.env);
     (config.files.aws, config.llm.aws) = (aws.clone(), aws);
     Some(config)
@@ -137,12 +130,6 @@ fn environment(merged: &mut Table, defaults: &Table, sources: &Sources, named: &
             if let Some(text) = usual_text(usual, &sources.env) {
                 *slot = Value::String(text);
             }
-        }
-    }
-    for (name, keys) in USUAL_SETTINGS {
-        let Some(slot) = find(merged, &keys).filter(|slot| slot.as_str() == Some("")) else { continue };
-        if let Some(text) = sources.env.get(name) {
-            *slot = Value::String(text.clone());
         }
     }
     let ours = sources.env.iter().filter(|(name, _)| name.starts_with(PREFIX) && !named.has_read(name));

@@ -16,6 +16,7 @@ mod mcp;
 mod models;
 mod named;
 mod observability;
+mod otel;
 mod own_data;
 mod plans;
 mod prices;
@@ -369,6 +370,7 @@ impl Config {
                 .push("backend.base_url is of no use with backend.mode \"demo\": the demo backend answers".to_owned());
         }
         weaknesses.extend(self.llm.weakness());
+        weaknesses.extend(self.telemetry.unusable.iter().cloned());
         weaknesses
     }
 

@@ -13,7 +13,10 @@ use super::Problem;
 const SERVICE_NAME: &str = "switchboard";
 
 /// The path of a collector for spans, below its address.
-const TRACES_PATH: &str = "/v1/traces";
+pub(super) const TRACES_PATH: &str = "/v1/traces";
+
+/// Its path for lines of the audit record.
+pub(super) const LOGS_PATH: &str = "/v1/logs";
 
 /// `[metrics]`: a page for Prometheus. Both off by default: what is on the product's own port, its proxy may show to the
 /// world.
@@ -33,15 +36,16 @@ impl Metrics {
     }
 }
 
-/// Its path for lines of the audit record.
-const LOGS_PATH: &str = "/v1/logs";
-
 /// `[telemetry]`: traces, and the audit record, over OTLP.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
-    /// The collector, e.g. `http://localhost:4318`; empty turns traces off.
+    /// The collector, e.g. `http://localhost:4318`; empty, with the next one, turns traces off.
     pub otlp_endpoint: String,
+    /// The address for traces, as it is; empty is the collector's, with OTLP's path.
+    pub otlp_traces_endpoint: String,
+    /// The same for lines of the audit record.
+    pub otlp_logs_endpoint: String,
     /// Headers for it, `name=value,name=value`, values percent-encoded as `OTEL_EXPORTER_OTLP_HEADERS` has them.
     pub otlp_headers: SecretString,
     /// What the service is called in traces.
@@ -50,12 +54,15 @@ pub struct Telemetry {
     pub sample_ratio: f64,
     /// Whether the audit record goes there too.
     pub audit: bool,
+    /// Which of OpenTelemetry's variables cannot be used, and why.
+    #[serde(skip)]
+    pub unusable: Vec<String>,
 }
 
 impl Telemetry {
     /// Whether spans are exported.
     pub fn is_on(&self) -> bool {
-        !self.otlp_endpoint.trim().is_empty()
+        self.traces_url().is_some()
     }
 
     /// What the service is called.
@@ -66,16 +73,14 @@ impl Telemetry {
         }
     }
 
-    /// The address for spans: the collector's address with OTLP's path, unless it has it already.
-    pub fn traces_url(&self) -> String {
-        let base = self.otlp_endpoint.trim().trim_end_matches('/');
-        if base.ends_with(TRACES_PATH) { base.to_owned() } else { format!("{base}{TRACES_PATH}") }
+    /// The address for spans.
+    pub fn traces_url(&self) -> Option<String> {
+        address(&self.otlp_traces_endpoint, &self.otlp_endpoint, TRACES_PATH)
     }
 
     /// The address for lines of the audit record.
-    pub fn logs_url(&self) -> String {
-        let base = self.otlp_endpoint.trim().trim_end_matches('/');
-        format!("{}{LOGS_PATH}", base.strip_suffix(TRACES_PATH).unwrap_or(base))
+    pub fn logs_url(&self) -> Option<String> {
+        address(&self.otlp_logs_endpoint, &self.otlp_endpoint, LOGS_PATH)
     }
 
     /// The headers, or what is wrong with them; never their values.
@@ -83,20 +88,7 @@ impl Telemetry {
     /// # Errors
     /// When one is no `name=value`.
     pub fn headers(&self) -> Result<HashMap<String, String>, &'static str> {
-        let pairs = self.otlp_headers.expose_secret().split(',').map(str::trim).filter(|pair| !pair.is_empty());
-        pairs
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').ok_or("must be name=value,name=value")?;
-                let (name, value) = (name.trim(), value.trim());
-                let decoded = percent_decode_str(value).decode_utf8_lossy();
-                let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-                let is_good = !name.is_empty() && name.bytes().all(is_name);
-                match is_good && decoded.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-                    true => Ok((name.to_lowercase(), decoded.into_owned())),
-                    false => Err("has characters that no http header can carry"),
-                }
-            })
-            .collect()
+        headers(self.otlp_headers.expose_secret())
     }
 
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
@@ -106,24 +98,69 @@ impl Telemetry {
         if let Err(reason) = self.headers() {
             problems.push(Problem::new("telemetry.otlp_headers", reason));
         }
-        if !self.is_on() {
-            if self.audit {
-                problems.push(Problem::new("telemetry.audit", "needs telemetry.otlp_endpoint"));
-            }
-            return;
+        if self.audit && self.logs_url().is_none() {
+            problems
+                .push(Problem::new("telemetry.audit", "needs telemetry.otlp_endpoint or telemetry.otlp_logs_endpoint"));
         }
-        // Not repeated: some put a key into it.
-        let reason = match Url::parse(self.otlp_endpoint.trim()) {
-            Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
-            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                "must not hold a user or password; use telemetry.otlp_headers"
+        let addresses = [
+            ("telemetry.otlp_endpoint", &self.otlp_endpoint),
+            ("telemetry.otlp_traces_endpoint", &self.otlp_traces_endpoint),
+            ("telemetry.otlp_logs_endpoint", &self.otlp_logs_endpoint),
+        ];
+        for (key, address) in addresses.into_iter().filter(|(_, address)| !address.trim().is_empty()) {
+            if let Some(reason) = wrong_address(address.trim(), key != "telemetry.otlp_endpoint") {
+                problems.push(Problem::new(key, reason));
             }
-            Ok(url) if url.query().is_some() || url.fragment().is_some() => "must not have a query or fragment",
-            Ok(_) => return,
-            Err(_) => "is not a URL",
-        };
-        problems.push(Problem::new("telemetry.otlp_endpoint", reason));
+        }
     }
+}
+
+/// An address of its own as it is, else the one below the collector's.
+fn address(own: &str, collector: &str, path: &str) -> Option<String> {
+    match (own.trim(), collector.trim()) {
+        ("", "") => None,
+        ("", collector) => Some(below(collector, path)),
+        (own, _) => Some(own.to_owned()),
+    }
+}
+
+/// The collector's address with one of OTLP's paths; some have written that of traces behind it.
+pub(super) fn below(collector: &str, path: &str) -> String {
+    let base = collector.trim_end_matches('/');
+    format!("{}{path}", base.strip_suffix(TRACES_PATH).unwrap_or(base))
+}
+
+/// What is wrong with an address; one that is not whole gets a path. It is not repeated: some put a key into it.
+pub(super) fn wrong_address(address: &str, is_whole: bool) -> Option<&'static str> {
+    match Url::parse(address) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => Some("must begin with http:// or https://"),
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            Some("must not hold a user or password; use telemetry.otlp_headers")
+        }
+        Ok(url) if !is_whole && url.query().is_some() || url.fragment().is_some() => {
+            Some("must not have a query or fragment")
+        }
+        Ok(_) => None,
+        Err(_) => Some("is not a URL"),
+    }
+}
+
+/// The headers of a text, or what is wrong with it.
+pub(super) fn headers(text: &str) -> Result<HashMap<String, String>, &'static str> {
+    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').ok_or("must be name=value,name=value")?;
+            let (name, value) = (name.trim(), value.trim());
+            let decoded = percent_decode_str(value).decode_utf8_lossy();
+            let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+            let is_good = !name.is_empty() && name.bytes().all(is_name);
+            match is_good && decoded.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+                true => Ok((name.to_lowercase(), decoded.into_owned())),
+                false => Err("has characters that no http header can carry"),
+            }
+        })
+        .collect()
 }
 
 impl Metrics {

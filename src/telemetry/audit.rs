@@ -9,9 +9,10 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs, SeverityNumber};
 use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 
-use super::TelemetryError;
-use super::collector::Collector;
+use super::collector::{Collector, SendError};
+use super::{TelemetryError, about};
 use crate::agent::ports::audit::{AuditSink, NotTaken};
 use crate::chat::audit::{AuditLine, Part};
 use crate::config::Telemetry;
@@ -26,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct AuditLogs {
     collector: Collector,
-    service: String,
+    /// Who sends them.
+    resource: Resource,
 }
 
 impl AuditLogs {
@@ -35,20 +37,17 @@ impl AuditLogs {
     /// # Errors
     /// See [`TelemetryError`].
     pub fn new(telemetry: &Telemetry) -> Result<Self, TelemetryError> {
-        let collector = Collector::new(telemetry, &telemetry.logs_url(), PATIENCE)?;
-        Ok(Self { collector, service: telemetry.service_name().to_owned() })
+        let url = telemetry.logs_url().ok_or(TelemetryError::Address)?;
+        let attributes = ResourceAttributesWithSchema::from(&about(telemetry)).attributes.0;
+        let resource = Resource { attributes, ..Resource::default() };
+        Ok(Self { collector: Collector::new(telemetry, &url, PATIENCE)?, resource })
     }
 
     fn request(&self, lines: Vec<AuditLine>) -> ExportLogsServiceRequest {
-        let about = [("service.name", self.service.clone()), ("service.version", env!("CARGO_PKG_VERSION").to_owned())];
-        let resource = Resource {
-            attributes: about.map(|(key, value)| pair(key, Value::StringValue(value))).into(),
-            ..Resource::default()
-        };
         let scope = InstrumentationScope { name: "switchboard".to_owned(), ..InstrumentationScope::default() };
         let log_records = lines.into_iter().map(record).collect();
         let scope_logs = vec![ScopeLogs { scope: Some(scope), log_records, ..ScopeLogs::default() }];
-        let logs = ResourceLogs { resource: Some(resource), scope_logs, ..ResourceLogs::default() };
+        let logs = ResourceLogs { resource: Some(self.resource.clone()), scope_logs, ..ResourceLogs::default() };
         ExportLogsServiceRequest { resource_logs: vec![logs] }
     }
 }

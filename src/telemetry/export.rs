@@ -5,21 +5,20 @@ use std::sync::mpsc as done;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use opentelemetry::{Context, KeyValue};
+use opentelemetry::Context;
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
 use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
-use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanProcessor};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::TelemetryError;
 use super::collector::Collector;
 use super::gen_ai;
 use super::sampler::Sampled;
+use super::{TelemetryError, about};
 use crate::chat::causes::Causes;
 use crate::config::Telemetry;
 use crate::observe::metrics;
@@ -53,11 +52,9 @@ impl Export {
     /// # Errors
     /// See [`TelemetryError`].
     pub(super) fn start(telemetry: &Telemetry) -> Result<(SdkTracerProvider, Self), TelemetryError> {
-        let collector = Collector::new(telemetry, &telemetry.traces_url(), PATIENCE)?;
-        let resource = Resource::builder()
-            .with_service_name(telemetry.service_name().to_owned())
-            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-            .build();
+        let url = telemetry.traces_url().ok_or(TelemetryError::Address)?;
+        let collector = Collector::new(telemetry, &url, PATIENCE)?;
+        let resource = about(telemetry);
 
         let (queue, waiting) = mpsc::channel(QUEUE);
         let (tell_done, is_done) = done::channel();

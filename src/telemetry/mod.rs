@@ -14,7 +14,9 @@ mod sampler;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic;
 
+use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::Resource;
 use tracing_subscriber::filter::{FilterExt, FilterFn, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -44,7 +46,7 @@ pub enum TelemetryError {
     #[error("telemetry.otlp_headers {0}")]
     Headers(&'static str),
     /// The collector's address is none; settings are checked before.
-    #[error("telemetry.otlp_endpoint is not a URL")]
+    #[error("the collector's address is not a URL")]
     Address,
 }
 
@@ -55,6 +57,14 @@ pub enum TelemetryError {
 pub fn init(config: &Config) -> Result<Traces, TelemetryError> {
     note_panics();
     if config.telemetry.is_on() { traced(&config.log, &config.telemetry) } else { Ok(logged(&config.log)) }
+}
+
+/// Who sends to the collector, with what `OTEL_RESOURCE_ATTRIBUTES` says besides.
+fn about(telemetry: &Telemetry) -> Resource {
+    Resource::builder()
+        .with_service_name(telemetry.service_name().to_owned())
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .build()
 }
 
 fn filter(log: &Log) -> EnvFilter {

@@ -103,6 +103,12 @@ async fn each_line_goes_to_the_collector_over_outages_and_restarts() {
     assert_eq!(record.body.unwrap().value, Some(Any::StringValue("token.refused".to_owned())));
     assert!(record.time_unix_nano > 1_700_000_000_000_000_000);
 }
+    let export = ExportLogsServiceRequest::decode(collector.requests()[0].body.as_slice()).unwrap();
+    let about = export.resource_logs[0].resource.clone().unwrap().attributes;
+    let about: Vec<&str> = about.iter().map(|pair| pair.key.as_str()).collect();
+    for name in ["service.name", "service.version", "telemetry.sdk.name"] {
+        assert!(about.contains(&name), "who sends traces and these is one: {about:?}");
+    }
 
 #[test]
 fn it_needs_a_collector() {

@@ -29,6 +29,7 @@ async fn a_run_is_one_tree_of_spans_below_its_clients_and_above_its_backends() {
     let (machine, model, backend) = machine(&settings).await;
     let mut serving = machine.serve_as(|command| {
         command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=theirs,x-more=1");
+        command.env("OTEL_RESOURCE_ATTRIBUTES", "service.name=theirs,deployment.environment.name=prod");
     });
     let token = machine.token();
     ask(&serving.url(""), &token).await;
@@ -36,7 +37,7 @@ async fn a_run_is_one_tree_of_spans_below_its_clients_and_above_its_backends() {
     assert_eq!(serving.ended().await, Some(0));
 
     let (spans, resource) = spans(&collector);
-    assert_eq!(resource["service.name"], "desk");
+    assert_eq!((&*resource["service.name"], &*resource["deployment.environment.name"]), ("desk", "prod"));
     let [ours, theirs] = ["x-key", "x-more"].map(|name| collector.requests()[0].header(name).map(str::to_owned));
     assert_eq!((ours.as_deref(), theirs), (Some("a b=="), None), "the variable is not for those who have a setting");
     let by_id: BTreeMap<&str, &Seen> = spans.iter().map(|span| (span.id.as_str(), span)).collect();
