@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agent::ports::audit::{AuditSink, AuditStore};
+use crate::agent::ports::audit::{AuditSink, AuditStore, NotTaken};
 use crate::agent::ports::store_error::StoreError;
-use crate::chat::audit::{Act, Fact, TOKENS};
+use crate::chat::audit::{Act, AuditLine, Fact, TOKENS};
 use crate::chat::causes::Causes;
 
 /// Between two looks.
@@ -30,11 +30,14 @@ const LINE_INTERVAL: Duration = Duration::from_secs(300);
 /// How often one look goes on chaining while there is more.
 const SEALED_AT_ONCE: usize = 20;
 
-/// Lines in one request to the collector.
+/// Lines in one request to the collector at most.
 const SENT_AT_ONCE: u32 = 500;
 
 /// The longest pause while the collector takes nothing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Between two lines of the log that tell of it.
+const SAID_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Keeps the audit record up to date, from [`Self::start`] on.
 pub struct Recorder {
@@ -99,35 +102,77 @@ impl Recorder {
     /// line, and one whose answer was lost, or that another replica sends just now, comes twice.
     async fn send_to(&self, sink: &dyn AuditSink) {
         let mut pause = BEAT;
+        let mut said: Option<Instant> = None;
         loop {
             tokio::time::sleep(pause).await;
-            match (self.send_unsent(sink).await, pause) {
-                (Ok(()), BEAT) => {}
-                (Ok(()), _) => {
-                    tracing::info!("the collector takes the audit record again");
+            match self.send_unsent(sink).await {
+                Ok(()) => {
                     pause = BEAT;
+                    if said.take().is_some() {
+                        tracing::info!("the collector takes the audit record again");
+                    }
                 }
-                (Err(error), BEAT) => {
-                    tracing::error!(error = %Causes(&*error), "the audit record is not sent; it is tried again");
-                    pause = BEAT * 2;
+                Err(error) => {
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    if said.is_none_or(|at| at.elapsed() >= SAID_AGAIN) {
+                        tracing::error!(error = %Causes(&*error), "the audit record is not sent; it is tried again");
+                        said = Some(Instant::now());
+                    }
                 }
-                (Err(_), _) => pause = (pause * 2).min(LONGEST_PAUSE),
             }
         }
     }
 
-    /// Sends what was not sent.
+    /// Sends what was not sent. A chain of which nothing is taken holds up no other.
     async fn send_unsent(&self, sink: &dyn AuditSink) -> Result<(), Box<dyn Error + Send + Sync>> {
-        for (chain, mut sent) in self.audit.unsent().await? {
-            loop {
-                let lines = self.audit.lines(&chain, sent, SENT_AT_ONCE).await?;
-                let Some(last) = lines.last() else { break };
-                sent = last.seq;
-                sink.send(lines).await?;
-                self.audit.note_sent(&chain, sent).await?;
-            }
+        let mut sent = Ok(());
+        for (chain, after) in self.audit.unsent().await? {
+            sent = sent.and(self.send_chain(sink, &chain, after).await);
         }
-        Ok(())
+        sent
+    }
+
+    /// Sends the lines of a chain behind number `sent`. Where some are refused for good, fewer are sent at once, until it is one
+    /// alone that is refused: it is gone past where others are taken.
+    async fn send_chain(
+        &self,
+        sink: &dyn AuditSink,
+        chain: &str,
+        mut sent: u64,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let (mut most, mut takes_others) = (SENT_AT_ONCE, false);
+        loop {
+            let lines = self.audit.lines(chain, sent, most).await?;
+            let (Some(last), count) = (lines.last().map(|line| line.seq), lines.len()) else { return Ok(()) };
+            match sink.send(lines).await {
+                Ok(()) => (most, takes_others) = (most.saturating_mul(2).min(SENT_AT_ONCE), true),
+                Err(NotTaken::Refused(_)) if count > 1 => {
+                    most = u32::try_from(count / 2).unwrap_or(SENT_AT_ONCE);
+                    continue;
+                }
+                Err(refused @ NotTaken::Refused(_)) => {
+                    if !takes_others {
+                        // Where the newest line is refused too, it is not this one that is wrong.
+                        let newest = self.newest(chain).await?.filter(|line| line.seq > last);
+                        let Some(newest) = newest else { return Err(refused.into()) };
+                        sink.send(vec![newest]).await?;
+                        takes_others = true;
+                    }
+                    let error = Causes(&refused);
+                    tracing::error!(chain, seq = last, %error, "a line of the audit record is not sent; it is in the database");
+                }
+                Err(error @ NotTaken::Yet(_)) => return Err(error.into()),
+            }
+            sent = last;
+            self.audit.note_sent(chain, sent).await?;
+        }
+    }
+
+    /// The last line of a chain.
+    async fn newest(&self, chain: &str) -> Result<Option<AuditLine>, StoreError> {
+        let chains = self.audit.chains().await?;
+        let Some(end) = chains.into_iter().find(|one| one.name == chain) else { return Ok(None) };
+        Ok(self.audit.lines(chain, end.seq.saturating_sub(1), 1).await?.pop())
     }
 
     /// Ends, with what is left to tell.

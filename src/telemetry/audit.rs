@@ -57,7 +57,11 @@ impl AuditSink for AuditLogs {
     async fn send(&self, lines: Vec<AuditLine>) -> Result<(), NotTaken> {
         let sent = self.collector.send::<ExportLogsServiceResponse>(&self.request(lines)).await;
         let refused = sent
-            .map_err(|error| NotTaken(error.into()))?
+            .map_err(|error| match error {
+                // Loki answers so to lines that are old. A key or an address that is wrong can be set right.
+                SendError::Refused(400 | 413 | 422) => NotTaken::Refused(error.into()),
+                SendError::Refused(_) | SendError::Http(_) => NotTaken::Yet(error.into()),
+            })?
             .partial_success
             .map_or(0, |partly| partly.rejected_log_records);
         if refused > 0 {

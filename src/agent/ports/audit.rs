@@ -61,14 +61,20 @@ pub trait AuditSink: Send + Sync {
     /// Hands over lines of one chain.
     ///
     /// # Errors
-    /// When they were not taken; they are handed over again later.
+    /// When they were not taken.
     async fn send(&self, lines: Vec<AuditLine>) -> Result<(), NotTaken>;
 }
 
 /// Why a collector has not taken lines.
 #[derive(Debug, thiserror::Error)]
-#[error("the collector does not take lines of the audit record")]
-pub struct NotTaken(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+pub enum NotTaken {
+    /// It may take them later.
+    #[error("the collector does not take lines of the audit record")]
+    Yet(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Something in them is wrong to it, and will be.
+    #[error("the collector refuses lines of the audit record")]
+    Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
 
 /// A chain, as it is kept beside its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
