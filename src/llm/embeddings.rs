@@ -2,7 +2,8 @@
 //! (<https://platform.openai.com/docs/api-reference/embeddings>). Known vectors are cached; a server that fails gets no
 //! requests for a while, so that no run waits for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,14 +17,18 @@ use tokio::time::{Instant, timeout};
 
 use super::http::{ConnectError, Endpoint, Net, Patience, join};
 use crate::agent::ports::embeddings::{EmbedError, Embedder, Vector};
+use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
 use crate::bounded::json::parse_bytes;
 use crate::chat::causes::Causes;
 
 /// 32 MiB of an answer: 256 vectors of 4,096 numbers with all their digits.
 const ANSWER_BYTES: usize = 32 << 20;
 
-/// 256 texts in one request, which every server takes.
+/// 256 texts in one request at first; servers that take fewer (10, 32, 100) say so.
 const BATCH: usize = 256;
+
+/// 4 texts of one question may be refused. Where more are, it is not they that are wrong.
+const MOST_REFUSED: usize = 4;
 
 /// 4,000 characters of a text: its meaning is clear by then.
 const TEXT_CHARS: usize = 4000;
@@ -64,8 +69,10 @@ pub struct Embeddings {
     endpoint: Endpoint,
     model: String,
     patience: Duration,
-    /// By the digest of the text.
-    known: Cache<Vec<u8>, Vector>,
+    /// By the digest of the text; none of one that the server refuses.
+    known: Cache<Vec<u8>, Option<Vector>>,
+    /// How many texts the server takes in one request, as far as is known.
+    batch: AtomicUsize,
     /// Until when it gets no requests.
     alone_until: Mutex<Option<Instant>>,
 }
@@ -83,8 +90,18 @@ enum Failed {
     Json(#[source] serde_json::Error),
     #[error("the answer has not one vector for each text, all of one length")]
     Shape,
+    #[error("the server refuses the question")]
+    Refused,
     #[error(transparent)]
-    Http(#[from] crate::agent::ports::llm::ProviderError),
+    Http(#[from] ProviderError),
+}
+
+impl Failed {
+    /// Whether it is the texts that the server refuses (400, 413, 422): they are too many, too long, or worse.
+    fn is_of_texts(&self) -> bool {
+        use ProviderErrorKind::{ContentFiltered, ContextTooLong, Rejected};
+        matches!(self, Self::Http(error) if matches!(error.kind, Rejected | ContextTooLong | ContentFiltered))
+    }
 }
 
 #[derive(Serialize)]
@@ -116,8 +133,8 @@ impl Embeddings {
         let url = join("embeddings", &config.base_url, &["embeddings"])?;
         let endpoint = Endpoint::new(&net, url, "application/json", HeaderMap::new());
         let endpoint = endpoint.with_key("embeddings", AUTHORIZATION, "Bearer ", &config.api_key)?;
-        let known = Cache::new(REMEMBERED);
-        Ok(Self { endpoint, model: config.model.trim().to_owned(), patience, known, alone_until: Mutex::new(None) })
+        let (known, batch, alone_until) = (Cache::new(REMEMBERED), AtomicUsize::new(BATCH), Mutex::new(None));
+        Ok(Self { endpoint, model: config.model.trim().to_owned(), patience, known, batch, alone_until })
     }
 
     /// Leave to ask; whoever gets it after a failure keeps all others waiting for their turn.
@@ -139,22 +156,69 @@ impl Embeddings {
         *self.alone_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// The vectors of texts that are not known yet.
-    async fn fetch(&self, texts: &[&str]) -> Result<Vec<Vector>, Failed> {
+    /// The vectors of a question and of texts that are not known yet; none of those that the server refuses.
+    async fn fetch(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, Failed> {
         self.admit()?;
-        let fetched = timeout(self.patience, async {
-            let mut vectors = Vec::with_capacity(texts.len());
-            for batch in texts.chunks(BATCH) {
-                vectors.extend(self.ask(batch).await?);
-            }
-            Ok(vectors)
-        });
-        let vectors = fetched.await.unwrap_or(Err(Failed::TimedOut));
+        let vectors = timeout(self.patience, self.ask_all(texts)).await.unwrap_or(Err(Failed::TimedOut));
         self.note(vectors.is_ok());
         if let Err(error) = &vectors {
             tracing::warn!(error = %Causes(error), "no embeddings; tools are found by their words alone for a while");
         }
         vectors
+    }
+
+    /// The same, in as many requests as the server wants; what comes is remembered at once.
+    async fn ask_all(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, Failed> {
+        let usual = self.batch.load(Ordering::Relaxed);
+        let (mut size, mut refused) = (usual, 0);
+        let mut vectors: Vec<Option<Vector>> = Vec::with_capacity(texts.len());
+        while let Some(left) = texts.get(vectors.len()..).filter(|left| !left.is_empty()) {
+            let batch = &left[..size.min(left.len())];
+            let came = match self.ask(batch).await {
+                Ok(came) => {
+                    self.batch.store(size, Ordering::Relaxed);
+                    came.into_iter().map(Some).collect()
+                }
+                Err(error) if !error.is_of_texts() => return Err(error),
+                Err(_) if batch.len() > 1 => {
+                    size = batch.len() / 2;
+                    continue;
+                }
+                Err(error) => {
+                    refused += 1;
+                    if refused > MOST_REFUSED {
+                        return Err(error);
+                    }
+                    // It was this text, and not how many they were.
+                    size = usual;
+                    self.batch.store(usual, Ordering::Relaxed);
+                    vec![self.ask_shortened(batch[0]).await?]
+                }
+            };
+            for (text, vector) in batch.iter().zip(came) {
+                // The first one is the question.
+                if !vectors.is_empty() && vector.is_some() {
+                    self.known.insert(key(text), vector.clone()).await;
+                }
+                vectors.push(vector);
+            }
+        }
+        // Where all are refused, they may not be what is wrong.
+        if vectors.iter().any(Option::is_some) {
+            for (text, _) in texts.iter().zip(&vectors).skip(1).filter(|(_, vector)| vector.is_none()) {
+                self.known.insert(key(text), None).await;
+            }
+        }
+        Ok(vectors)
+    }
+
+    /// The vector of the first quarter of a text; none where that is refused too.
+    async fn ask_shortened(&self, text: &str) -> Result<Option<Vector>, Failed> {
+        match self.ask(&[cut(text, text.chars().count() / 4)]).await {
+            Ok(came) => Ok(came.into_iter().next()),
+            Err(error) if error.is_of_texts() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn ask(&self, texts: &[&str]) -> Result<Vec<Vector>, Failed> {
@@ -184,24 +248,23 @@ impl Embeddings {
 
 #[async_trait]
 impl Embedder for Embeddings {
-    async fn embed(&self, question: &str, texts: &[&str]) -> Result<(Vector, Vec<Vector>), EmbedError> {
-        let texts: Vec<&str> = texts.iter().map(|text| cut(text)).collect();
-        let mut vectors: Vec<Option<Vector>> = Vec::with_capacity(texts.len());
+    async fn embed(&self, question: &str, texts: &[&str]) -> Result<(Vector, Vec<Option<Vector>>), EmbedError> {
+        let texts: Vec<&str> = texts.iter().map(|text| cut(text, TEXT_CHARS)).collect();
+        let mut vectors: Vec<Option<Option<Vector>>> = Vec::with_capacity(texts.len());
         for text in &texts {
-            vectors.push(self.known.get(digest(&SHA256, text.as_bytes()).as_ref()).await);
+            vectors.push(self.known.get(&key(text)).await);
         }
         let missing: Vec<usize> = (0..texts.len()).filter(|at| vectors[*at].is_none()).collect();
-        let wanted: Vec<&str> = [cut(question)].into_iter().chain(missing.iter().map(|at| texts[*at])).collect();
+        let question = cut(question, TEXT_CHARS);
+        let wanted: Vec<&str> = [question].into_iter().chain(missing.iter().map(|at| texts[*at])).collect();
         let mut fetched = self.fetch(&wanted).await.map_err(|error| EmbedError(error.into()))?.into_iter();
-        let question = fetched.next().ok_or_else(|| EmbedError(Failed::Shape.into()))?;
+        let question = fetched.next().flatten().ok_or_else(|| EmbedError(Failed::Refused.into()))?;
         for (at, vector) in missing.into_iter().zip(fetched) {
-            let key = digest(&SHA256, texts[at].as_bytes()).as_ref().to_vec();
-            self.known.insert(key, Arc::clone(&vector)).await;
             vectors[at] = Some(vector);
         }
-        let vectors: Vec<Vector> = vectors.into_iter().flatten().collect();
+        let vectors: Vec<Option<Vector>> = vectors.into_iter().flatten().collect();
         // Another model behind the same name: the cached vectors do not fit its own.
-        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != question.len()) {
+        if vectors.len() != texts.len() || vectors.iter().flatten().any(|vector| vector.len() != question.len()) {
             self.known.invalidate_all();
             return Err(EmbedError(Failed::Shape.into()));
         }
@@ -209,7 +272,12 @@ impl Embedder for Embeddings {
     }
 }
 
-/// As much of a text as its meaning needs.
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(TEXT_CHARS).map_or(text, |(at, _)| &text[..at])
+/// What a text is remembered by.
+fn key(text: &str) -> Vec<u8> {
+    digest(&SHA256, text.as_bytes()).as_ref().to_vec()
+}
+
+/// So many characters of a text at most.
+fn cut(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }

@@ -10,12 +10,12 @@ pub type Vector = Arc<[f32]>;
 /// Embeds texts.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// The vector of `question`, and one per text, in order; all of the same length. The texts come again and their vectors
-    /// are remembered; a question does not.
+    /// The vector of `question`, and one per text, in order; all of the same length. A text that the service refuses has none.
+    /// The texts come again and their vectors are remembered; a question does not.
     ///
     /// # Errors
     /// When the service failed; whoever asks does without.
-    async fn embed(&self, question: &str, texts: &[&str]) -> Result<(Vector, Vec<Vector>), EmbedError>;
+    async fn embed(&self, question: &str, texts: &[&str]) -> Result<(Vector, Vec<Option<Vector>>), EmbedError>;
 }
 
 /// A service that gave no vectors.

@@ -144,3 +144,34 @@ async fn a_service_that_fails_costs_no_tool_and_is_left_alone() {
         assert_eq!(embeddings.requests().len(), 1, "the second run does not wait for it: {reason}");
     }
 }
+
+#[tokio::test]
+async fn texts_that_are_too_many_or_too_long_for_a_service_are_asked_for_in_another_way() {
+    type Refuses = fn(&[&str]) -> bool;
+    let rows: [(Refuses, u16, &[usize], &str); 3] = [
+        (|texts| texts.len() > 2, 413, &[5, 2, 2, 1, 1], "fewer at once, and known"),
+        (|texts| texts.join("").contains("library"), 400, &[5, 2, 2, 1, 1, 1], "the beginning of one"),
+        (|texts| texts.join("").contains("peer__delta"), 422, &[5, 2, 2, 1, 1, 1], "all but one"),
+    ];
+    for (refuses, status, expected, reason) in rows {
+        let fake = many().await;
+        let embeddings = Upstream::choosing(move |request| {
+            let body = request.json();
+            let texts: Vec<&str> =
+                body["input"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+            if refuses(&texts) { Some(Answer::status(status, "text/plain", "no")) } else { vectors(request) }
+        });
+        let embeddings = embeddings.await;
+        let url = format!("{}/v1", embeddings.url());
+        let settings = [("EMBEDDINGS__BASE_URL", url.as_str()), ("EMBEDDINGS__MODEL", "small")];
+        let s = product_with(&fake.section(""), PROFILE, &settings, [says("Yes."), says("Yes.")]).await;
+        s.app.chat(&message("Will it rain?")).await;
+        s.app.chat(&message("search articles")).await;
+        let [first, second] = &offered(&s)[..] else { panic!("{reason}") };
+        assert!(first.contains(&"peer__gamma".to_owned()), "{reason}: {first:?}");
+        assert!(second.contains(&"peer__delta".to_owned()), "by its words at least, {reason}: {second:?}");
+        let asked = embeddings.requests();
+        let asked: Vec<usize> = asked.iter().map(|request| request.json()["input"].as_array().unwrap().len()).collect();
+        assert_eq!(asked, expected, "{reason}");
+    }
+}

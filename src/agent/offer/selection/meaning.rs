@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::texts::Text;
 use crate::agent::ports::embeddings::{EmbedError, Embedder};
 
-/// All indices, nearest first.
+/// The indices of those that have a vector, nearest first.
 pub(super) async fn ranked(
     question: &str,
     tools: &[Arc<Text>],
@@ -13,10 +13,10 @@ pub(super) async fn ranked(
 ) -> Result<Vec<usize>, EmbedError> {
     let texts: Vec<&str> = tools.iter().map(|tool| tool.meant.as_str()).collect();
     let (question, tools) = embedder.embed(question, &texts).await?;
-    let near: Vec<f64> = tools.iter().map(|tool| cosine(&question, tool)).collect();
-    let mut indices: Vec<usize> = (0..near.len()).collect();
-    indices.sort_by(|a, b| near[*b].total_cmp(&near[*a]).then(a.cmp(b)));
-    Ok(indices)
+    let near = tools.iter().enumerate().filter_map(|(at, tool)| Some((at, cosine(&question, tool.as_ref()?))));
+    let mut near: Vec<(usize, f64)> = near.collect();
+    near.sort_by(|(a, near_a), (b, near_b)| near_b.total_cmp(near_a).then(a.cmp(b)));
+    Ok(near.into_iter().map(|(at, _)| at).collect())
 }
 
 /// The cosine of two vectors; 0 where one of them has no direction.
