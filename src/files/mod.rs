@@ -10,6 +10,7 @@
 //! **Invariant:** what a file is, its bytes say (`sniff`). Its name and its sender's media type tell texts apart alone.
 
 mod config;
+mod jpeg;
 mod s3;
 mod sniff;
 mod upload;

@@ -1,9 +1,10 @@
 //! What a file is, by its bytes, looked at as they come.
 
+use super::jpeg::Jpeg;
 use crate::agent::ports::files::{FileError, text_kind};
 use crate::chat::file::FileKind;
 
-/// Of an image so much is looked at: its size on the screen may stand behind what a camera says of it.
+/// So much of a file is kept for the last look at it, but of a JPEG, whose size may stand behind more.
 const HEAD: usize = 256 << 10;
 
 /// The most pixels of an image: 50 million.
@@ -16,6 +17,7 @@ const MARKUP: [&str; 4] = ["<?xml", "<svg", "<!doctype", "<html"];
 #[derive(Default)]
 pub(super) struct Look {
     head: Vec<u8>,
+    jpeg: Jpeg,
     /// The beginning of a character whose end has not come.
     part: Vec<u8>,
     /// Whether all of it can be text.
@@ -31,6 +33,7 @@ impl Look {
         if let Some(missing) = HEAD.checked_sub(self.head.len()) {
             self.head.extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
         }
+        self.jpeg.take(bytes);
         if !self.is_no_text {
             self.is_no_text = !self.goes_on_as_text(bytes);
         }
@@ -76,12 +79,16 @@ impl Look {
     pub(super) fn kind(&self, name: Option<&str>, media_type: Option<&str>) -> Result<(FileKind, u32), FileError> {
         match self.signed() {
             Some(kind) if kind.is_image() => {
-                let size = imagesize::blob_size(&self.head).map_err(|_| FileError::Image)?;
-                let pixels = size.width.saturating_mul(size.height);
+                let size = match kind == FileKind::Jpeg {
+                    true => self.jpeg.size(),
+                    false => imagesize::blob_size(&self.head).ok().map(|size| (size.width, size.height)),
+                };
+                let (width, height) = size.ok_or(FileError::Image)?;
+                let pixels = width.saturating_mul(height);
                 if pixels == 0 || pixels > MAX_PIXELS {
                     return Err(FileError::Image);
                 }
-                Ok((kind, u32::try_from(size.width.max(size.height)).unwrap_or(u32::MAX)))
+                Ok((kind, u32::try_from(width.max(height)).unwrap_or(u32::MAX)))
             }
             Some(kind) => Ok((kind, 0)),
             None if self.is_no_text || !self.part.is_empty() || self.is_markup() => Err(FileError::Kind),

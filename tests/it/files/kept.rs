@@ -397,3 +397,12 @@ async fn a_file_that_is_larger_than_a_users_share_is_read_alone() {
     let content = get(&app, &app.token, kept["url"].as_str().unwrap()).await;
     assert_eq!((content.status().as_u16(), content.text().await.unwrap().len()), (200, 5000));
 }
+
+#[tokio::test]
+async fn a_photograph_is_kept_however_much_its_camera_says_of_it() {
+    let app = TestApp::demo().await;
+    let said = [&b"\xff\xe1\xff\xff"[..], &[b'x'; 65_533]].concat().repeat(32);
+    let frame = b"\xff\xff\xc0\0\x11\x08\x0b\xb8\x0f\xa0\x03\x01\x22\0\x02\x11\x01\x03\x11\x01\xff\xd9";
+    let kept = uploaded(&app, "a.jpg", [&b"\xff\xd8"[..], &said, frame].concat()).await;
+    assert_eq!(kept["media_type"], "image/jpeg");
+}
