@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use memchr::memchr2;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Services;
 use super::problem::Problem;
@@ -35,7 +35,7 @@ const SMALL: usize = 4096;
 /// 256 KiB a second is slow for a telephone.
 const BYTES_A_SECOND: u64 = 256 << 10;
 
-/// No body gets more than 5 minutes besides, whatever it says of its length.
+/// No body gets more than 5 minutes besides, however long it is.
 const MOST_TIME: Duration = Duration::from_secs(300);
 
 /// What a request's head has besides its names and values: the method's blank, ` HTTP/1.1`, and the ends of two lines.
@@ -63,8 +63,9 @@ pub(super) async fn layer(State(bounds): State<BodyBounds>, mut request: Request
     }
     request.extensions_mut().insert(bounds);
     let Some(time) = bounds.time.filter(|_| !request.body().is_end_stream()) else { return next.run(request).await };
-    let time = time + time_for(request.body().size_hint().exact().unwrap_or_default());
-    next.run(request.map(|body| Body::new(Timely { body, until: Box::pin(sleep(time)) }))).await
+    let (plain, said) = (Instant::now() + time, request.body().size_hint().exact().unwrap_or_default());
+    let until = Box::pin(sleep_until(plain + time_for(said)));
+    next.run(request.map(|body| Body::new(Timely { body, plain, said, heard: 0, until }))).await
 }
 
 /// The time that a body of so many bytes gets besides: a picture comes slowly over the line of a telephone.
@@ -242,9 +243,16 @@ fn behind_text(mut json: &[u8]) -> &[u8] {
     &[]
 }
 
-/// A body that has to be there in time. The time is one for all of it: bytes that come one by one do not make it longer.
+/// A body that has to be there in time. The time is one for all of it, by the length that it says or has come to: bytes that
+/// come one by one do not make it longer.
 struct Timely {
     body: Body,
+    /// Its end without what a long one gets besides.
+    plain: Instant,
+    /// The bytes that it says it has; 0 where it does not say.
+    said: u64,
+    /// The bytes that have come.
+    heard: u64,
     until: Pin<Box<Sleep>>,
 }
 
@@ -258,7 +266,16 @@ impl HttpBody for Timely {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(Into::into))),
+            Poll::Ready(frame) => {
+                if let Some(bytes) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+                    self.heard = self.heard.saturating_add(bytes.len() as u64);
+                    let end = self.plain + time_for(self.heard.max(self.said));
+                    if end > self.until.deadline() {
+                        self.until.as_mut().reset(end);
+                    }
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+            }
             Poll::Pending => self.until.as_mut().poll(cx).map(|()| Some(Err(Late.into()))),
         }
     }

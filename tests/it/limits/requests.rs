@@ -111,6 +111,26 @@ async fn a_body_has_its_time_however_it_comes() {
 }
 
 #[tokio::test]
+async fn a_long_body_has_more_time_whether_it_says_how_long_it_is_or_not() {
+    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "1")]).await;
+    let piece = "x".repeat(256 << 10);
+    let posted = |how: &str| {
+        let head = "POST /v1/agent/files?name=a.txt HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
+        format!("{head}{how}\r\nauthorization: Bearer {}\r\n\r\n", app.token)
+    };
+    let said = posted(&format!("content-length: {}", 3 * piece.len()));
+    let (unsaid, chunk) = (posted("transfer-encoding: chunked"), format!("40000\r\n{piece}\r\n"));
+    let rows = [
+        ([said.as_str(), &piece, &piece, &piece], "it is said"),
+        ([unsaid.as_str(), &chunk, &chunk, &format!("{chunk}0\r\n\r\n")], "it is not"),
+    ];
+    for (pieces, reason) in rows {
+        let answer = said_to(&app, &pieces.map(str::as_bytes), Duration::from_millis(600)).await;
+        assert_eq!(status(&answer), "201", "{reason}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_has_as_many_bytes_as_may_be() {
     let app = TestApp::start(&[("SERVER__BODY_LIMIT_BYTES", "2000")]).await;
     let body = message("hello").to_string();
