@@ -33,7 +33,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
 ];
 
 /// All addresses of IPv6 that are given out to networks of the internet are in this block: first address, bits. Loopback,
-/// local and multicast ones are outside, and so is IPv4 in the dress of IPv6 (mapped, compatible, NAT64).
+/// local and multicast ones are outside, and so is IPv4 in the dress of IPv6 (mapped, compatible).
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Special blocks inside of it.
@@ -127,7 +127,7 @@ pub fn is_metadata(address: IpAddr) -> bool {
             | [0x64, 0xff9b, 1, _, _, _, high, low]
             | [0, 0, 0, 0, 0, 0, high, low]
             | [0, 0, 0, 0, 0xffff, 0, high, low]
-            | [0x2002, high, low, ..] => Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)),
+            | [0x2002, high, low, ..] => inside(high, low),
             _ => return false,
         },
     };
@@ -192,9 +192,18 @@ pub fn is_public(address: IpAddr) -> bool {
                 let shift = u128::BITS - bits;
                 address.to_bits() >> shift == first.to_bits() >> shift
             };
-            is_in(GLOBAL_V6) && !SPECIAL_V6.into_iter().any(is_in)
+            match address.segments() {
+                // NAT64 (RFC 6052): what a network without IPv4 calls hosts of the internet that have nothing else.
+                [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public(inside(high, low).into()),
+                _ => is_in(GLOBAL_V6) && !SPECIAL_V6.into_iter().any(is_in),
+            }
         }
     }
+}
+
+/// The address of IPv4 that is in one of IPv6.
+fn inside(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
 fn exception(entry: &str) -> Option<(Host<String>, u16)> {
@@ -261,8 +270,11 @@ mod tests {
             ("::127.0.0.1", false, "IPv4-compatible"),
             ("::ffff:127.0.0.1", false, "IPv4-mapped"),
             ("::ffff:8.8.8.8", false, "IPv4-mapped, whatever is in it"),
-            ("64:ff9b::7f00:1", false, "NAT64"),
-            ("64:ff9b::808:808", false, "NAT64, whatever is in it"),
+            ("64:ff9b::808:808", true, "NAT64 of a host of the internet"),
+            ("64:ff9b::7f00:1", false, "NAT64 of this machine"),
+            ("64:ff9b::10.0.0.1", false, "NAT64 of a private network"),
+            ("64:ff9b::169.254.169.254", false, "NAT64 of the metadata of clouds"),
+            ("64:ff9b:0:0:0:1:808:808", false, "beside NAT64"),
             ("64:ff9b:1::1", false, "NAT64 of a network's own"),
             ("100::1", false, "discarded"),
             ("2001::1", false, "Teredo"),
@@ -427,6 +439,7 @@ mod tests {
     fn one_private_address_refuses_a_name() {
         let addresses = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>();
         assert_eq!(all_public(&addresses(&["8.8.8.8", "2606:4700::1111"])), Ok(()));
+        assert_eq!(all_public(&addresses(&["64:ff9b::8.8.8.8"])), Ok(()), "an IPv6-only network");
         assert_eq!(all_public(&addresses(&["8.8.8.8", "10.0.0.1"])), Err(Refused::NotPublic));
         assert_eq!(all_public(&addresses(&["fd00::1", "8.8.8.8"])), Err(Refused::NotPublic));
     }
