@@ -1,16 +1,17 @@
 //! The words of a text, as a search compares them. Pure; the index of either database holds these, and only splits them at
 //! blanks.
 //!
-//! A word is a run of letters and digits in small letters, without accents (NFKD, so that wide and narrow letters are the
-//! same). Scripts that put no blanks between words (Chinese, Japanese, Thai …) are cut into pairs of neighbouring
-//! characters, as Lucene's CJK analyser does: each pair is found, and each longer text by all of its pairs. The last
-//! character of such a run stands alone besides, so that a single one is found wherever it is. A pictogram is a word.
+//! A word is a run of letters and digits in small letters, without accents and strokes (NFKD, so that wide and narrow letters are
+//! the same, and so is what is written as one character or as several). Scripts that put no blanks between words (Chinese,
+//! Japanese, Thai …) are cut into pairs of neighbouring characters, as Lucene's CJK analyser does: each pair is found, and each
+//! longer text by all of its pairs. The last character of such a run stands alone besides, so that a single one is found wherever
+//! it is. A pictogram is a word.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::char::{canonical_combining_class, compose};
 
 /// 64 KiB of a message are indexed.
 pub(super) const INDEXED_BYTES: usize = 64 << 10;
@@ -49,24 +50,54 @@ fn class(c: char) -> Class {
         0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFD => Class::Dense,
         0xFF66..=0xFF9F => Class::Dense,
         0x2600..=0x27BF | 0x1F000..=0x1FAFF => Class::Pictogram,
-        // Which way a pictogram is drawn, and what joins it with the next.
-        0xFE00..=0xFE0F | 0x200C..=0x200D => Class::Mark,
+        // Which way a pictogram is drawn, what joins it with the next, and what makes an Arabic word longer.
+        0xFE00..=0xFE0F | 0x200C..=0x200D | 0x0640 => Class::Mark,
         _ if canonical_combining_class(c) != 0 => Class::Mark,
         _ if c.is_alphanumeric() => Class::Letter,
         _ => Class::Other,
     }
 }
 
-/// A character as it is compared. Syllables of Hangul stay whole, and so do kana with their marks.
+/// A character as it is compared. Kana stay whole with their marks.
 fn folded(c: char, into: &mut String) {
-    let add = |c: char, into: &mut String| {
-        // A sigma at the end of a word is one.
-        let c = if c == 'ς' { 'σ' } else { c };
-        into.extend(c.to_lowercase().filter(|c| c.is_alphanumeric() || matches!(class(*c), Class::Dense)));
-    };
     match u32::from(c) {
-        0x3041..=0x30FF | 0xAC00..=0xD7A3 => into.push(c),
-        _ => std::iter::once(c).nfkd().for_each(|c| add(c, into)),
+        0x3041..=0x30FF => into.push(c),
+        _ => {
+            let small = std::iter::once(c).nfkd().flat_map(char::to_lowercase);
+            small.filter(|c| matches!(class(*c), Class::Letter | Class::Dense)).for_each(|c| plain(c, into));
+        }
+    }
+}
+
+/// Adds a small letter. Those with strokes, and two that are written as one, are none to Unicode that have something less.
+fn plain(c: char, into: &mut String) {
+    let letters = match c {
+        // A sigma at the end of a word is one.
+        'ς' => "σ",
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ħ' => "h",
+        'ŧ' => "t",
+        'ı' => "i",
+        other => return into.push(other),
+    };
+    into.push_str(letters);
+}
+
+/// A narrow letter of Japanese as the wide one, and a Han character of compatibility as the one that it stands for.
+fn whole(c: char) -> char {
+    if class(c) != Class::Dense {
+        return c;
+    }
+    let mut whole = std::iter::once(c).nfkc();
+    match (whole.next(), whole.next()) {
+        (Some(whole), None) => whole,
+        _ => c,
     }
 }
 
@@ -76,7 +107,16 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     let mut run: Vec<(char, Range<usize>)> = Vec::new();
     let mut of = Class::Other;
     for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
-        let (here, end) = (class(c), at + if at < text.len() { c.len_utf8() } else { 0 });
+        let end = at + if at < text.len() { c.len_utf8() } else { 0 };
+        let c = whole(c);
+        let here = class(c);
+        if of == Class::Dense
+            && let Some((last, range)) = run.last_mut()
+            && let Some(one) = compose(*last, c)
+        {
+            (*last, range.end) = (one, end);
+            continue;
+        }
         match here {
             Class::Mark => {
                 if let Some((_, range)) = run.last_mut() {
@@ -102,13 +142,14 @@ fn close(of: Class, run: &mut Vec<(char, Range<usize>)>, words: &mut Vec<Word>) 
     let folded_of = |chars: &[(char, Range<usize>)]| {
         let mut text = String::new();
         chars.iter().for_each(|(c, _)| folded(*c, &mut text));
-        text
+        // The parts of a syllable of Hangul are one again.
+        text.nfc().take(WORD_CHARS).collect()
     };
     let word = |chars: &[(char, Range<usize>)], is_part: bool| {
         let (first, last) = (chars.first()?, chars.last()?);
         let text = match of {
             Class::Pictogram => first.0.to_string(),
-            _ => folded_of(chars).chars().take(WORD_CHARS).collect(),
+            _ => folded_of(chars),
         };
         Some(Word { text, at: first.1.start..last.1.end, is_part }).filter(|word| !word.text.is_empty())
     };
@@ -183,11 +224,24 @@ mod tests {
 
     #[test]
     fn words_are_what_a_reader_takes_for_the_same() {
-        let rows: [(&str, &[&str], &str); 13] = [
+        let rows: [(&str, &[&str], &str); 18] = [
             ("The Invoice, no. 4711!", &["the", "invoice", "no", "4711"], "letters and digits"),
             ("Müller MÜLLER Mu\u{308}ller", &["muller", "muller", "muller"], "accents do not count"),
             ("ＡＢＣ ﬁn", &["abc", "fin"], "nor does the width, and a ligature is its letters"),
             ("ΟΔΟΣ οδος İstanbul", &["οδοσ", "οδοσ", "istanbul"], "small letters of all scripts"),
+            ("ŁÓDŹ Sørensen Đorđe ħ", &["lodz", "sorensen", "dorde", "h"], "nor do strokes"),
+            ("Straße STRASSE ẞ", &["strasse", "strasse", "ss"], "two letters that are written as one"),
+            (
+                "Ærø Œuvre ısparta ISPARTA",
+                &["aero", "oeuvre", "isparta", "isparta"],
+                "the same; with a dot and without",
+            ),
+            (
+                "أحمد احمد إلى مـــرحبا",
+                &["احمد", "احمد", "الى", "مرحبا"],
+                "marks of Arabic, and what makes words longer",
+            ),
+            ("ｶﾞﾗｽ ﾊﾟ", &["ガラ", "ラス", "ス", "パ"], "narrow kana with marks of their own"),
             ("東京都", &["東京", "京都", "都"], "pairs where there are no blanks, and the last one"),
             ("東", &["東"], "a single one"),
             ("iPhoneの値段", &["iphone", "の値", "値段", "段"], "a script ends a word"),
@@ -202,6 +256,18 @@ mod tests {
             assert_eq!(texts(text), expected, "{reason}");
         }
         assert_eq!(texts(&"x".repeat(500))[0].len(), WORD_CHARS);
+    }
+
+    #[test]
+    fn what_is_written_as_one_character_or_as_several_is_the_same() {
+        let rows =
+            ["학교에서 한글", "がっこう ガラス パン", "Ångström Łódź ế", "أحمد آب", "ऩ क़ ো", "ဦး", "Ǿre ǽ", "神"];
+        for text in rows {
+            let (one, several): (String, String) = (text.nfc().collect(), text.nfd().collect());
+            assert_eq!(texts(&one), texts(&several), "{text}");
+        }
+        let apart: String = "がっこう".nfd().collect();
+        assert_eq!(words(&apart)[0].at, 0..9, "its mark belongs to it");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::contract::{
 };
 use super::explained::{Explains, refused_by_postgres};
 use super::postgres_rare::Way;
-use super::{conversations, drafts, leases, previews, trail, waiting};
+use super::{conversations, drafts, leases, library, previews, trail, waiting};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 use crate::support::wait::eventually;
@@ -203,6 +203,13 @@ async fn what_the_store_writes_is_sent_at_once() {
 }
 
 #[tokio::test]
+async fn an_index_of_other_words_is_made_anew() {
+    let Some(database) = migrated_database().await else { return };
+    let migration = include_str!("../../../src/store/postgres/migrations/0022_words_anew.sql");
+    library::an_index_is_made_anew(&database, async || database.execute(migration).await).await;
+}
+
+#[tokio::test]
 async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone() {
     let Some(database) = new_database().await else { return };
     open_url(&database.url).await.unwrap().close().await;
@@ -213,7 +220,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     database.execute(next_version).await;
     assert_eq!(
         refusal(&database.url).await,
-        "the store's schema has version 23 and this program knows versions up to 21: use a newer program"
+        "the store's schema has version 24 and this program knows versions up to 22: use a newer program"
     );
 }
 

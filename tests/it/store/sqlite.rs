@@ -23,8 +23,8 @@ use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
 };
 use super::explained::{Explains, refused_by_sqlite};
-use super::trail;
 use super::users::OF_USERS;
+use super::{library, trail};
 use crate::support::sqlite;
 
 mod file {
@@ -302,6 +302,13 @@ async fn who_wrote_what_stands_in_the_users_place_is_classified() {
 }
 
 #[tokio::test]
+async fn an_index_of_other_words_is_made_anew() {
+    let database = SqliteFile::new();
+    let migration = include_str!("../../../src/store/sqlite/migrations/0022_words_anew.sql");
+    library::an_index_is_made_anew(&database, async || database.execute(migration).await).await;
+}
+
+#[tokio::test]
 async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone() {
     let database = SqliteFile::new();
     database.sqlite().await.close().await;
@@ -311,7 +318,7 @@ async fn a_schema_that_is_one_version_newer_is_used_and_any_other_is_left_alone(
     let error = open_url(&database.url()).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the store's schema has version 23 and this program knows versions up to 21: use a newer program"
+        "the store's schema has version 24 and this program knows versions up to 22: use a newer program"
     );
 }
 
