@@ -1,7 +1,7 @@
 //! The filters of templates: how a value becomes text that is safe where it stands.
 
-use minijinja::value::Kwargs;
-use minijinja::{Error, ErrorKind, State, Value as Templated};
+use minijinja::value::{Kwargs, StringInput, ValueKind};
+use minijinja::{Error, ErrorKind, State, Value as Templated, filters};
 
 use super::FENCE;
 
@@ -52,4 +52,25 @@ pub(super) fn cut(text: &str, most: usize, kwargs: Kwargs) -> Result<String, Err
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     })
+}
+
+/// The library's `join`, with booleans as JSON, queries and headers have them.
+pub(super) fn join(
+    state: &mut State<'_, '_>,
+    items: &Templated,
+    by: Option<StringInput<'_>>,
+    attribute: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<Templated, Error> {
+    let plain = |item: Templated| match item.kind() {
+        ValueKind::Bool => Templated::from(if item.is_true() { "true" } else { "false" }),
+        _ => item,
+    };
+    match items.kind() {
+        ValueKind::Seq => {
+            let items: Templated = items.try_iter()?.map(plain).collect();
+            filters::join(state, &items, by, attribute, kwargs)
+        }
+        _ => filters::join(state, items, by, attribute, kwargs),
+    }
 }

@@ -17,7 +17,7 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value as Templated};
 use serde_json::{Map, Value, json};
 
-use self::filters::{cut, fenced, flat, one_line, unmarked};
+use self::filters::{cut, fenced, flat, join, one_line, unmarked};
 use super::nesting::tags;
 use super::screen::ScreenState;
 
@@ -182,6 +182,7 @@ impl Template {
         environment.add_filter("flat", flat);
         environment.add_filter("unmarked", unmarked);
         environment.add_filter("cut", cut);
+        environment.add_filter("join", join);
         environment.add_template_owned(NAME, text.to_owned())?;
         let names = environment.get_template(NAME)?.undeclared_variables(false);
         let globals: BTreeSet<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
@@ -331,6 +332,8 @@ mod tests {
             ),
             ("[{{ a.b.c }}]", json!({}), Ok("[]"), "what is not there is nothing"),
             ("{{ a }} {{ b }}", json!({"a": true, "b": false}), Ok("true false"), "booleans as in JSON"),
+            ("{{ xs|join(',') }}", json!({"xs": [true, false, 1, "a"]}), Ok("true,false,1,a"), "also in a list"),
+            ("{{ xs|join('-', 'n') }}", json!({"xs": [{"n": 1}, {"n": 2}]}), Ok("1-2"), "fields of a list"),
             ("{% for x in xs %}{{ x.n }};{% endfor %}", json!({"xs": [{"n": 1}, {"n": 2}]}), Ok("1;2;"), "a loop"),
             (
                 "{{ x|fenced }}",
