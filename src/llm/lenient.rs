@@ -47,33 +47,7 @@ pub(super) fn error<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ErrorFi
 /// The JSON of `text` where that is good but for a key that stands twice in one object, of which the last one counts, and for halves
 /// of characters (`\udcaf`), which nobody can read. NVIDIA's and other servers write so.
 pub(super) fn mended(text: &str) -> Option<String> {
-    json::value(&without_halves(text)).ok().map(|value| value.to_string())
-}
-
-/// `text` with U+FFFD for each half of a character that stands alone.
-fn without_halves(text: &str) -> String {
-    let half = |at: usize| {
-        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
-    };
-    let (mut mended, mut rest, mut at) = (String::with_capacity(text.len()), 0, 0);
-    while let Some(found) = text[at..].find('\\') {
-        at += found;
-        let whole = match (half(at), half(at + 6)) {
-            (Some(0xd800..0xdc00), Some(0xdc00..)) => 12,
-            (Some(_), _) => {
-                mended.push_str(&text[rest..at]);
-                mended.push_str("\\ufffd");
-                rest = at + 6;
-                6
-            }
-            // The character that is escaped is no beginning of another escape.
-            (None, _) => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
-        };
-        at += whole;
-    }
-    mended.push_str(&text[rest..]);
-    mended
+    json::value(&json::without_halves(text)).ok().map(|value| value.to_string())
 }
 
 #[cfg(test)]

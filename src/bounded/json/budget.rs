@@ -52,6 +52,11 @@ impl NodeBudget {
         Self { most: usize::MAX, left: usize::MAX, held: None, unused: 0 }
     }
 
+    /// What may still be taken.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
     /// The budget of each of so many copies.
     pub(super) fn for_each_of(self, copies: usize) -> Self {
         Self { left: self.left / copies.max(1), ..self }
@@ -73,6 +78,17 @@ impl NodeBudget {
         }
         self.left = left;
         Ok(())
+    }
+
+    /// Counts memory that is about to be taken beside that of the values.
+    ///
+    /// # Errors
+    /// When it is over that of the process.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), JsonError> {
+        match &mut self.held {
+            Some(held) => Ok(held.grow(bytes)?),
+            None => Ok(()),
+        }
     }
 
     /// Counts memory that is free again.

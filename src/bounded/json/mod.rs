@@ -7,6 +7,7 @@
 
 mod budget;
 mod compact;
+mod halves;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value};
 
 pub use self::budget::{NodeBudget, budget_for, memory};
 use self::compact::Compact;
+pub use self::halves::{mended, without_halves};
 use self::reader::Count;
 pub use self::text::JsonText;
 pub use self::yaml::yaml;

@@ -31,6 +31,37 @@ fn a_text_becomes_the_value_that_it_says() {
 }
 
 #[test]
+fn halves_of_characters_are_replaced_where_nothing_can_be_read_otherwise() {
+    let rows = [
+        (r#"{"a":"x \udcaf y \ud83d"}"#, Some("x \u{fffd} y \u{fffd}"), "one of each kind"),
+        (r#"{"a":"\ud83d\ude00 \uD83D\ud83d\ude00"}"#, Some("😀 \u{fffd}😀"), "whole ones beside one"),
+        (r#"{"a":"\ud83d\n"}"#, Some("\u{fffd}\n"), "another escape behind it"),
+        (r#"{"a":"\\ud83d"}"#, Some("\\ud83d"), "what only looks like one"),
+        (r#"{"a":"\ud83d""#, None, "something else is wrong too"),
+        (r#"{"a":"\ud8é0"}"#, None, "no escape"),
+    ];
+    for (text, expected, reason) in rows {
+        let mut budget = NodeBudget::for_bytes(text.len(), None);
+        let read = mended(text, &mut budget, |text, budget| read(text, &Wanted::All, budget));
+        assert_eq!(read.ok().map(|value| value["a"].clone()), expected.map(|text| json!(text)), "{reason}");
+        let compacted = mended(text, &mut NodeBudget::for_bytes(text.len(), None), compact).ok();
+        assert_eq!(compacted, expected.map(|text| json!({"a": text}).to_string()), "{reason}");
+    }
+}
+
+/// What the first reading has taken is free for the second.
+#[test]
+fn a_mended_text_takes_memory_once() {
+    let row = r#"{"id":"2c4a1f4e-7f0e-4b0b-9d53-0a6a5a2f1c11","name":"a usual name of a thing","at":"2026-11-22T18:00:00Z"},"#;
+    let text = format!("[{}\"\\ud83d\"]", row.repeat((4 << 20) / row.len()));
+    let memory = Memory::new(64 << 20);
+    let mut budget = NodeBudget::for_bytes(text.len(), Some(memory.reserve(Kind::Json, 0).unwrap()));
+    let whole = mended(&text, &mut budget, |text, budget| read(text, &Wanted::All, budget)).unwrap();
+    let (taken, held) = (super::memory(&whole), memory.reserved().map(|(_, bytes)| bytes).sum::<usize>());
+    assert!((taken * 9 / 10..=taken * 2).contains(&held), "{held} for {taken}");
+}
+
+#[test]
 fn lists_of_any_length_are_read_whole() {
     for length in [4095, 4096, 4097, 8192, 10_000] {
         for before in [0, 1, 4095, 4096] {

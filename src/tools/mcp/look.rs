@@ -1,6 +1,7 @@
 //! What a server says, looked at before values are made of it: the library reads a message several times over, and what has
 //! too many values becomes an error of the call that it answers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use futures::StreamExt;
@@ -64,7 +65,8 @@ pub(super) fn looked_at(
 
 /// A message as it is read: without `secrets`, or its replacement.
 pub(super) fn told(message: &str, secrets: &Secrets) -> String {
-    instead(message).unwrap_or_else(|| secrets.removed(message).into_owned())
+    let message = instead(message).map_or(Cow::Borrowed(message), Cow::Owned);
+    secrets.removed(&message).into_owned()
 }
 
 /// An error, and whether it says what it is about.
@@ -92,9 +94,16 @@ fn addressed(message: String, request: Option<&RequestId>) -> String {
     error.unwrap_or(message)
 }
 
-/// The replacement of a message that has too many values; `None` where it has not.
+/// The replacement of a message that has too many values, or halves of characters that nobody can read; `None` where it has not.
 pub(super) fn instead(message: &str) -> Option<String> {
-    let error = json::fits(message, COPIES).err().filter(|error| !matches!(error, JsonError::Syntax(_)))?;
+    let error = match json::fits(message, COPIES) {
+        Ok(()) => return None,
+        Err(JsonError::Syntax(_)) => match json::without_halves(message) {
+            Cow::Owned(mended) => return Some(mended).filter(|mended| json::fits(mended, COPIES).is_ok()),
+            Cow::Borrowed(_) => return None,
+        },
+        Err(error) => error,
+    };
     let wanted = Wanted::field("id", Wanted::nothing());
     let read = json::read(message, &wanted, &mut NodeBudget::for_bytes(message.len(), None)).unwrap_or_default();
     match read.get("id").filter(|id| id.is_string() || id.is_number()) {
@@ -125,5 +134,8 @@ mod tests {
         assert_eq!((&error["id"], &error["error"]["code"]), (&json!(7), &json!(-32000)));
         assert!(error["error"]["message"].as_str().unwrap().contains("too many values"), "{error}");
         assert_eq!(instead("no JSON"), None, "the library refuses it");
+        let cut = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"\ud83d"}]}}"#;
+        let mended = instead(cut).unwrap();
+        assert_eq!(mended, cut.replace("ud83d", "ufffd"), "half a character");
     }
 }
