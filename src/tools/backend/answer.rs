@@ -1,13 +1,12 @@
 //! The answer of a backend as HTTP has it: its head, its body up to a bound, and the words of one that is no good.
 
-use std::time::Duration;
-
 use bytes::BytesMut;
 use futures::StreamExt;
-use reqwest::Response;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use serde_json::Value;
+use jiff::Timestamp;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::error::BackendError;
 use super::request::Request;
@@ -15,12 +14,16 @@ use super::secrets::Secrets;
 use crate::bounded::intake::LARGE;
 use crate::bounded::json::{self, JsonError, JsonText, NodeBudget, Wanted};
 use crate::bounded::memory::Reservation;
+use crate::bounded::retry_after::retry_after;
 
 /// How much of a backend's own error text the model gets to read, in bytes.
 const ERROR_TEXT_BYTES: usize = 2048;
 
 /// How much more of it is read, so that a repeated token (8 KiB at most) is seen whole before the text is cut.
 pub(super) const MAX_ECHO_BYTES: usize = 8 * 1024;
+
+/// The longest address that a model is told, in bytes.
+const MAX_LOCATION_BYTES: usize = 1024;
 
 /// Room that a large answer gets at once, also when it has not said its length: as much as one may have by default. What is
 /// not written takes no memory, and a buffer that doubles is there twice while it is moved.
@@ -42,6 +45,8 @@ pub struct Read {
     pub value: Value,
     /// All of it as it is passed on, where that is wanted and it did not come in frames.
     pub text: Option<JsonText>,
+    /// What its head says that a write has done, which counts where it has no body.
+    pub done: Option<Value>,
 }
 
 impl Read {
@@ -51,16 +56,75 @@ impl Read {
     /// See [`JsonError`].
     pub fn new(text: String, parts: &Parts, budget: &mut NodeBudget) -> Result<Self, JsonError> {
         let text = if parts.text { kept(text, budget)? } else { text };
-        let value = json::read(&text, &parts.values, budget)?;
+        let value = json::mended(&text, budget, |text, budget| json::read(text, &parts.values, budget))?;
         let text = if parts.text { Some(RawValue::from_string(text)?.into()) } else { None };
-        Ok(Self { value, text })
+        Ok(Self { value, text, done: None })
     }
 }
 
 /// `text` as it is kept, which others read. It takes the place of `text` before there are values of it.
 fn kept(text: String, budget: &mut NodeBudget) -> Result<String, JsonError> {
-    json::fits(&text, 1)?;
-    json::compact(&text, budget)
+    json::mended(&text, budget, |text, budget| {
+        json::fits(text, 1)?;
+        json::compact(text, budget)
+    })
+}
+
+/// What a write has done, as the head of its answer says it: where the new thing is, or where work is followed.
+pub(super) fn done(response: &Response, secrets: &Secrets) -> Option<Value> {
+    let word = match response.status() {
+        StatusCode::CREATED => "done",
+        StatusCode::ACCEPTED => "accepted",
+        _ => return None,
+    };
+    let place = response.headers().get(LOCATION).or_else(|| response.headers().get("operation-location"))?;
+    let place = secrets.removed(place.to_str().ok()?);
+    (place.len() <= MAX_LOCATION_BYTES).then(|| json!({word: true, "location": place}))
+}
+
+/// What an answer says that it is, where that is no JSON that can be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Other {
+    /// A page.
+    Page,
+    /// It is compressed in this way.
+    Compressed(&'static str),
+}
+
+impl Other {
+    /// What `response` says.
+    pub(super) fn of(response: &Response) -> Option<Self> {
+        if has_type(response, "text/html") {
+            return Some(Self::Page);
+        }
+        let encoding = response.headers().get(CONTENT_ENCODING)?.to_str().ok()?.trim();
+        let mut known = ["gzip", "br", "deflate", "zstd", "compress"].into_iter();
+        known.find(|known| encoding.eq_ignore_ascii_case(known)).map(Self::Compressed)
+    }
+
+    /// Why it could not be read, where it failed with `error`.
+    pub(super) fn instead(this: Option<Self>, error: BackendError) -> BackendError {
+        match (error, this) {
+            (BackendError::NotJson(_), Some(Self::Page)) => BackendError::Page,
+            (BackendError::NotJson(_), Some(Self::Compressed(how))) => BackendError::Compressed(how),
+            (error, _) => error,
+        }
+    }
+}
+
+/// What is known of where a redirect leads; paths may be secrets. None is followed.
+pub(in crate::tools) fn redirected_to(response: &Response) -> Option<&'static str> {
+    let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let target = response.url().join(target.to_str().ok()?).ok()?;
+    let here = response.url();
+    Some(match target.origin() == here.origin() {
+        true if target.path().trim_end_matches('/') == here.path().trim_end_matches('/') => {
+            "the address is the same with a / at its end, or without"
+        }
+        true => "the server is at another path of this host",
+        false if target.host() == here.host() => "the server is at another port or scheme of this host",
+        false => "the server is at another host",
+    })
 }
 
 /// `response`, unless its status says that it is no good answer.
@@ -72,9 +136,10 @@ pub(super) async fn good(
     let status = response.status();
     let later = response.headers().get(RETRY_AFTER);
     let is_refusal = BackendError::says_not_done(status, later.is_some(), request.failed_statuses);
-    let retry_after = later.and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
+    let retry_after = retry_after(response.headers(), Timestamp::now());
     if status.is_redirection() {
-        let text = "the backend answered with a redirect".to_owned();
+        let to = redirected_to(&response).map_or_else(String::new, |to| format!(": {to}"));
+        let text = format!("the backend answered with a redirect{to}");
         return Err(BackendError::Status { status, text, is_refusal, retry_after });
     }
     if !status.is_success() {

@@ -54,7 +54,7 @@ pub enum BackendError {
         text: String,
         /// Whether the answer says that nothing was done.
         is_refusal: bool,
-        /// When the backend wants to be asked again, where it says so in seconds.
+        /// When the backend wants to be asked again, where it says so.
         retry_after: Option<Duration>,
     },
     /// The answer is larger than the cap.
@@ -66,6 +66,12 @@ pub enum BackendError {
     /// A good status with something else than JSON.
     #[error("the backend's answer is not JSON")]
     NotJson(#[source] JsonError),
+    /// A good status with a page, such as a sign-in or an application that answers every address with itself.
+    #[error("the backend's answer is not JSON, but an HTML page")]
+    Page,
+    /// A good status with an answer that is compressed.
+    #[error("the backend's answer is not JSON: it is compressed ({0}), which was not asked for")]
+    Compressed(&'static str),
     /// JSON that would take too much memory, or deeper than may be.
     #[error("the backend's answer cannot be read: {0}; ask for less, for fewer rows or fewer fields")]
     Unreadable(#[source] JsonError),
@@ -110,9 +116,17 @@ impl BackendError {
             | Self::BrokeOff(_)
             | Self::TooLarge { .. }
             | Self::NotJson(_)
+            | Self::Page
+            | Self::Compressed(_)
             | Self::Unreadable(_)
             | Self::Frames(_)) => Causes(error).to_string(),
         }
+    }
+
+    /// Whether the status was good, so that a write was done whose whole answer this is; only the answer cannot be read. A page
+    /// says nothing of the kind: a sign-in is one too.
+    pub fn is_of_good_status(&self) -> bool {
+        matches!(self, Self::NotJson(_) | Self::Compressed(_) | Self::Unreadable(_) | Self::TooLarge { .. })
     }
 
     /// Whether the backend has no such thing (404).
@@ -123,6 +137,11 @@ impl BackendError {
     /// Whether the caller may not do this (403).
     pub fn is_forbidden(&self) -> bool {
         self.has_status(StatusCode::FORBIDDEN)
+    }
+
+    /// Whether it contradicts what is there (409).
+    pub fn is_conflict(&self) -> bool {
+        self.has_status(StatusCode::CONFLICT)
     }
 
     /// Whether the backend itself refused, or was never reached, so that nothing was changed. After any other failure a
@@ -137,6 +156,8 @@ impl BackendError {
             Self::BrokeOff(_)
             | Self::TooLarge { .. }
             | Self::NotJson(_)
+            | Self::Page
+            | Self::Compressed(_)
             | Self::Unreadable(_)
             | Self::Shape(_)
             | Self::Frames(_) => false,

@@ -28,8 +28,9 @@ use serde_json::Value;
 
 pub use self::access::Access;
 use self::access::Presented;
+pub(super) use self::answer::redirected_to;
+use self::answer::{Other, broken, done, good, has_type, read_at_most};
 pub use self::answer::{Parts, Read};
-use self::answer::{broken, good, has_type, read_at_most};
 pub use self::config::{Credentials, NamedBackend, ServiceConfig, ServiceMode};
 pub use self::error::{BackendError, NoToken};
 pub use self::frames::Framing;
@@ -49,6 +50,15 @@ use crate::observe::{ambient, spans};
 
 /// The longest part of a path: far above any id or name, far below what servers accept as a request line.
 const MAX_SEGMENT_BYTES: usize = 1024;
+
+/// What stands for an answer without a body.
+const NOTHING: &str = "null";
+
+/// By this a backend finds a request of ours in its own log.
+const REQUEST_ID: &str = "x-request-id";
+
+/// Some programs of Windows write it before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Reaches one backend.
 #[derive(Debug, Clone)]
@@ -197,12 +207,15 @@ impl Backend {
         Ok(Answered { response, secrets })
     }
 
-    /// The same answer as JSON text without blanks; `null` for one without a body. No value is made of it.
+    /// The same answer as JSON text without blanks; its status for one without a body. No value is made of it.
     ///
     /// # Errors
     /// See [`BackendError`].
     pub async fn text(&self, Answered { response, secrets }: Answered) -> Result<String, BackendError> {
-        self.taken(secrets, response, |text, budget| Ok(json::compact(&text, budget)?), |text, _| Ok(text)).await
+        // To some questions the status is the answer.
+        let empty = format!(r#"{{"status":{},"ok":true}}"#, response.status().as_u16());
+        let read = |text: String, budget: &mut NodeBudget| Ok(json::mended(&text, budget, json::compact)?);
+        self.taken(secrets, response, empty, read, |text, _| Ok(text)).await
     }
 
     /// As [`Self::read`], of an answer whose head is there.
@@ -215,8 +228,9 @@ impl Backend {
         parts: Parts,
         made: impl FnOnce(Read, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let read = move |text, budget: &mut NodeBudget| Ok(Read::new(text, &parts, budget)?);
-        self.taken(secrets, response, read, made).await
+        let done = done(&response, &secrets);
+        let read = move |text, budget: &mut NodeBudget| Ok(Read { done, ..Read::new(text, &parts, budget)? });
+        self.taken(secrets, response, NOTHING.to_owned(), read, made).await
     }
 
     /// The same answer as the bytes of a picture, of at most `max_bytes`.
@@ -250,7 +264,8 @@ impl Backend {
         if has_type(&response, "application/json") {
             return self.rest(Answered { response, secrets }, parts, made).await;
         }
-        let made = |(value, bytes)| made(Read { value, text: None }, &mut NodeBudget::for_bytes(bytes, None));
+        let made =
+            |(value, bytes)| made(Read { value, text: None, done: None }, &mut NodeBudget::for_bytes(bytes, None));
         let mut splitter = Splitter::new(framing);
         let (mut read, mut frames) = (0, Vec::new());
         let mut chunks = response.bytes_stream();
@@ -306,11 +321,12 @@ impl Backend {
             builder = builder.header(*name, *value);
         }
         builder = Access::present(presented, builder);
+        let is_said = |name: &str| request.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name));
         // So that the backend's own log and traces can be found from ours, and the other way round.
-        if let Some(id) = ambient::request_id() {
-            builder = builder.header("x-request-id", id);
+        if let Some(id) = ambient::request_id().filter(|_| !is_said(REQUEST_ID)) {
+            builder = builder.header(REQUEST_ID, id);
         }
-        if let Some(parent) = spans::current_parent() {
+        if let Some(parent) = spans::current_parent().filter(|_| !is_said(TRACEPARENT)) {
             builder = builder.header(TRACEPARENT, parent.to_string());
         }
         if let Some(key) = request.idempotency_key {
@@ -336,35 +352,44 @@ impl Backend {
         wanted: Wanted,
         made: impl FnOnce(Value, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        let read = move |text: String, budget: &mut NodeBudget| Ok(json::read(&text, &wanted, budget)?);
-        self.taken(secrets, response, read, made).await
+        let read = move |text: String, budget: &mut NodeBudget| {
+            Ok(json::mended(&text, budget, |text, budget| json::read(text, &wanted, budget))?)
+        };
+        self.taken(secrets, response, NOTHING.to_owned(), read, made).await
     }
 
-    /// What `made` makes of what is `read` of the text of a good answer, which lets go of the text; `null` is that of one
+    /// What `made` makes of what is `read` of the text of a good answer, which lets go of the text; `empty` is that of one
     /// without a body. A backend that repeats the request's secrets must not get them to the model and into the transcript.
     fn taken<'a, R: 'static, T: Send + 'static>(
         &'a self,
         secrets: Secrets,
         response: Response,
+        empty: String,
         read: impl FnOnce(String, &mut NodeBudget) -> Result<R, BackendError> + Send + 'static,
         made: impl FnOnce(R, &mut NodeBudget) -> Result<T, BackendError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, BackendError>> {
         async move {
             let mut held = self.intake.memory().reserve(Kind::Json, 0).map_err(JsonError::from)?;
+            let other = Other::of(&response);
             let (bytes, whole) = read_at_most(response, self.max_answer_bytes, Some(&mut held)).await?;
             if !whole {
                 return Err(BackendError::TooLarge { max_bytes: self.max_answer_bytes });
             }
             let size = bytes.len();
+            let unread = move |error| Other::instead(other, error);
             let work = move || {
-                let mut text = String::from_utf8(bytes.into()).map_err(|error| JsonError::from(error.utf8_error()))?;
+                let text = String::from_utf8(bytes.into()).map_err(|error| JsonError::from(error.utf8_error()).into());
+                let mut text = text.map_err(unread)?;
+                if text.starts_with(BYTE_ORDER_MARK) {
+                    text.drain(..BYTE_ORDER_MARK.len_utf8());
+                }
                 if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
-                    "null".clone_into(&mut text);
+                    text = empty;
                 } else if let Cow::Owned(removed) = secrets.removed(&text) {
                     text = removed;
                 }
                 let mut budget = NodeBudget::for_bytes(size, Some(held));
-                let of_it = read(text, &mut budget)?;
+                let of_it = read(text, &mut budget).map_err(unread)?;
                 made(of_it, &mut budget)
             };
             self.intake.work(size, work).await
@@ -384,7 +409,7 @@ impl Backend {
                 // The URL standard resolves dot segments even when they are percent-encoded, so they cannot be sent.
                 // It also drops tabs and line ends before it looks for dots, so that `.\t.` would be one.
                 // An empty one at the end is a slash there.
-                let is_usable = (!segment.is_empty() || at == last && at > 0)
+                let is_usable = (!segment.is_empty() || at == last)
                     && segment.len() <= MAX_SEGMENT_BYTES
                     && !segment.contains(['\t', '\n', '\r']);
                 if !is_usable || matches!(*segment, "." | "..") {
@@ -395,6 +420,9 @@ impl Backend {
         }
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
+            // A `+` of a value is %2B there, and one for a blank is known to forms alone.
+            let query = url.query().unwrap_or_default().replace('+', "%20");
+            url.set_query(Some(&query));
         }
         Ok(url)
     }
@@ -407,7 +435,9 @@ fn tell(
     progress: Reporter<'_>,
 ) -> Result<Option<(Value, usize)>, BackendError> {
     for frame in frames {
-        let frame_json = json::value(&secrets.removed(json::utf8(&frame)?))?;
+        let text = secrets.removed(json::utf8(&frame)?);
+        let mut budget = NodeBudget::for_bytes(text.len(), None);
+        let frame_json = json::mended(&text, &mut budget, |text, budget| json::read(text, &Wanted::All, budget))?;
         match frames::read(frame_json)? {
             Frame::Progress(update) => progress.report(update),
             Frame::Result(result) => return Ok(Some((result, frame.len()))),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Client, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE};
@@ -18,7 +18,7 @@ use sse_stream::SseStream;
 use super::look::{EVENT_BYTES, Failed, Headers, looked_at, secrets, told};
 use crate::bounded::intake::Intake;
 use crate::bounded::json;
-use crate::tools::backend::{BackendError, Secrets};
+use crate::tools::backend::{BackendError, Secrets, redirected_to};
 
 /// 64 KiB of what a server says of a refusal are read.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -216,21 +216,6 @@ async fn refusal(
             Err(Refusal { words, proves_nothing_was_done }.into())
         }
     }
-}
-
-/// What is known of where a redirect leads; paths may be secrets. None is followed.
-fn redirected_to(response: &Response) -> Option<&'static str> {
-    let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
-    let target = response.url().join(target.to_str().ok()?).ok()?;
-    let here = response.url();
-    Some(match target.origin() == here.origin() {
-        true if target.path().trim_end_matches('/') == here.path().trim_end_matches('/') => {
-            "the address is the same with a / at its end, or without"
-        }
-        true => "the server is at another path of this host",
-        false if target.host() == here.host() => "the server is at another port or scheme of this host",
-        false => "the server is at another host",
-    })
 }
 
 /// The body of an answer, of so many bytes at most.

@@ -156,9 +156,7 @@ impl Clerk {
         let answer = match until(end, self.save(caller, claimed, over.as_deref())).await {
             Ok(Ok(answer)) => answer,
             // The status was good, so it is saved; only the answer cannot be read.
-            Ok(Err(BackendError::NotJson(_) | BackendError::Unreadable(_) | BackendError::TooLarge { .. })) => {
-                Value::Null
-            }
+            Ok(Err(error)) if error.is_of_good_status() => Value::Null,
             Ok(Err(error)) if is_precondition(&error) && over.is_some() => {
                 let current = self.current(caller, claimed).await;
                 return Err(NotSaved::Nothing(DecisionError::Stale { current }));

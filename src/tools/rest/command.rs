@@ -243,6 +243,8 @@ fn failed(error: &BackendError) -> Attempt {
         | BackendError::BrokeOff(_)
         | BackendError::TooLarge { .. }
         | BackendError::NotJson(_)
+        | BackendError::Page
+        | BackendError::Compressed(_)
         | BackendError::Unreadable(_)
         | BackendError::Shape(_)
         | BackendError::Frames(_) => (Proof::Doubt, DirectiveErrorCode::BackendTimeout),

@@ -23,7 +23,7 @@ pub enum PathError {
     /// It begins with something else.
     #[error("must begin with /")]
     NotRooted,
-    /// `//`, or nothing else.
+    /// `//`.
     #[error("must not have an empty part")]
     EmptyPart,
     /// `.` or `..`.
@@ -44,8 +44,11 @@ impl PathTemplate {
     /// See [`PathError`].
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let path = text.strip_prefix('/').ok_or(PathError::NotRooted)?;
-        // Some APIs want a slash at the end: an empty segment behind the others.
-        let (path, is_open) = path.strip_suffix('/').map_or((path, false), |path| (path, true));
+        // The root is one empty segment. Some APIs want a slash at the end: an empty segment behind the others.
+        let (path, is_open) = match path {
+            "" => return Ok(Self { segments: vec![Vec::new()] }),
+            _ => path.strip_suffix('/').map_or((path, false), |path| (path, true)),
+        };
         let mut segments = path.split('/').map(segment).collect::<Result<Vec<_>, _>>()?;
         segments.extend(is_open.then(Vec::new));
         Ok(Self { segments })
@@ -162,7 +165,7 @@ mod tests {
             ("//evil.example/", Err(PathError::EmptyPart), "another origin in short"),
             ("/v1/things/", Ok(&[]), "a slash at the end"),
             ("/v1//", Err(PathError::EmptyPart), "two of them"),
-            ("/", Err(PathError::EmptyPart), "nothing else"),
+            ("/", Ok(&[]), "the root"),
             ("/v1/../admin", Err(PathError::Dots("..".to_owned())), "upwards"),
             ("/v1/{id", Err(PathError::Braces), "not closed"),
             ("/v1/id}", Err(PathError::Braces), "not opened"),

@@ -69,7 +69,7 @@ impl Reading {
     /// When the answer has not the shape that the file expects, or is too large for it.
     pub fn output(
         &self,
-        Read { value: mut answer, text: whole }: Read,
+        Read { value: mut answer, text: whole, done }: Read,
         effect: Effect,
         values: Values<'_>,
         budget: &mut NodeBudget,
@@ -90,7 +90,9 @@ impl Reading {
                 values.insert("projected", projected);
                 text.render(&values).map_err(|error| BackendError::Shape(error.to_string()))?
             }
-            None if effect == Effect::Write && answer.is_null() => json!({"done": true}).to_string(),
+            None if effect == Effect::Write && answer.is_null() => {
+                done.unwrap_or_else(|| json!({"done": true})).to_string()
+            }
             None if self.projection.is_all() => {
                 whole.as_ref().map_or_else(|| answer.to_string(), |whole| whole.as_str().to_owned())
             }
@@ -154,7 +156,7 @@ mod tests {
                 values.insert("args", json!({"q": "x"}));
                 let read = match is_framed {
                     false => Read::new(answer.to_string(), &reading.parts(), &mut budget()).unwrap(),
-                    true => Read { value: answer.clone(), text: None },
+                    true => Read { value: answer.clone(), text: None, done: None },
                 };
                 let output = reading.output(read, Effect::Read, values, &mut budget()).unwrap();
                 let expected = ToolOutput { payload: payload.clone(), ..ToolOutput::ok(content.clone()) };

@@ -78,7 +78,7 @@ impl Tool for RestTool {
         drop(stale);
         match effect {
             Effect::Read => Ok(output?),
-            Effect::Write => written(output, request.progress.is_some()),
+            Effect::Write => written(output, request.progress.is_some(), cx.first_try.is_some()),
         }
     }
 
@@ -167,18 +167,19 @@ impl RestTool {
     }
 }
 
-/// What came of a write whose answer comes in frames, or whole.
-fn written(output: Result<ToolOutput, BackendError>, in_frames: bool) -> Result<ToolOutput, ToolError> {
+/// What came of a write whose answer comes in frames, or whole, and that was tried before with the same key, or not.
+fn written(
+    output: Result<ToolOutput, BackendError>,
+    in_frames: bool,
+    was_tried: bool,
+) -> Result<ToolOutput, ToolError> {
     match output {
         Ok(output) => Ok(output),
-        // The status was good, so it is done; only the answer cannot be read. Of an answer in frames the status says
-        // only that the work has begun.
-        Err(error @ (BackendError::NotJson(_) | BackendError::Unreadable(_) | BackendError::TooLarge { .. }))
-            if !in_frames =>
-        {
-            Ok(done(&error))
-        }
+        // Of an answer in frames the status says only that the work has begun.
+        Err(error) if error.is_of_good_status() && !in_frames => Ok(done(&error)),
         Err(error) if !error.proves_nothing_was_done() => Err(ToolError::Unconfirmed(error)),
+        // It may be the first try that is in the way of this one.
+        Err(error) if was_tried && error.is_conflict() => Err(ToolError::Unconfirmed(error)),
         Err(error) => Err(error.into()),
     }
 }

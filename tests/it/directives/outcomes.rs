@@ -42,6 +42,11 @@ fn wrong() -> Answer {
     Answer::status(422, "application/json", r#"{"error": "the title is taken"}"#)
 }
 
+fn too_many_until() -> Answer {
+    let answer = Answer::status(429, "application/json", "{}").header("date", "Fri, 20 Nov 2026 23:00:00 GMT");
+    answer.header("retry-after", "Fri, 20 Nov 2026 23:00:01 GMT")
+}
+
 fn failing() -> Answer {
     Answer::status(500, "text/plain", "oops")
 }
@@ -121,13 +126,16 @@ async fn outcomes_are_those_of_the_table() {
 
 #[tokio::test]
 async fn a_backend_that_says_when_is_heard() {
-    let (s, backend) = forum(&[], [], answering([too_many as fn() -> Answer, good])).await;
-    let ann = s.app.token_of("ann", Some("acme"), &["member"]);
-    let (_, made) = post(&s.app, &ann, "/directives", json!({"name": "forum.thread.create", "payload": args()})).await;
-    let began = std::time::Instant::now();
-    until(&s.app, &ann, &made["directive"]["id"], "succeeded").await;
-    assert!(began.elapsed() > Duration::from_millis(700), "not before a second: {:?}", began.elapsed());
-    assert_eq!(backend.requests().len(), 2);
+    for busy in [too_many as fn() -> Answer, too_many_until] {
+        let (s, backend) = forum(&[], [], answering([busy, good])).await;
+        let ann = s.app.token_of("ann", Some("acme"), &["member"]);
+        let body = json!({"name": "forum.thread.create", "payload": args()});
+        let (_, made) = post(&s.app, &ann, "/directives", body).await;
+        let began = std::time::Instant::now();
+        until(&s.app, &ann, &made["directive"]["id"], "succeeded").await;
+        assert!(began.elapsed() > Duration::from_millis(700), "not before a second: {:?}", began.elapsed());
+        assert_eq!(backend.requests().len(), 2);
+    }
 }
 
 #[tokio::test]

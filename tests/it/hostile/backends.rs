@@ -162,7 +162,6 @@ async fn a_lie_reaches_the_model_as_one_result_of_bounded_length() {
         "huge",
         "drip",
         "deep",
-        "surrogate",
         "page",
         "charset",
         "bytes",

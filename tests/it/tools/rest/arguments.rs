@@ -70,7 +70,7 @@ async fn templates_put_arguments_and_the_screen_into_their_places() {
     assert_eq!(ran.read, [Ok(json!([])), Ok(json!([]))]);
     let ada = crate::support::app::ADA;
     let expected = [
-        format!("GET /api/v1/projects/7/articles?q=a%26b&limit=5&tag=x&tag=y+z&by={ada}&kind=article"),
+        format!("GET /api/v1/projects/7/articles?q=a%26b&limit=5&tag=x&tag=y%20z&by={ada}&kind=article"),
         format!("GET /api/v1/projects/7/articles?q=c&by={ada}&kind=article"),
     ];
     assert_eq!(ran.lines(), expected, "what has no value is left out, a list is the parameter several times");

@@ -120,7 +120,7 @@ async fn a_deletion_has_its_arguments_in_the_query_and_no_body() {
     let args = json!({"id": "ü", "labels": ["a&b", "c"], "force": false, "note": "x=1 y"});
     let ran = calling(&[("c1", "drop_label", args)], &[], |_| Some(Answer::status(204, "text/plain", ""))).await;
     assert_eq!(ran.read, [Ok(json!({"done": true}))]);
-    let expected = "DELETE /api/v1/tickets/%C3%BC/labels?labels=a%26b&labels=c&force=false&note=x%3D1+y";
+    let expected = "DELETE /api/v1/tickets/%C3%BC/labels?labels=a%26b&labels=c&force=false&note=x%3D1%20y";
     assert_eq!(ran.lines(), [expected]);
     assert_eq!((ran.requests[0].body.len(), ran.keys()), (0, vec![Some("c1")]));
 }

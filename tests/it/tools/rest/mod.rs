@@ -1,5 +1,6 @@
 //! Tools that are declared as data: what goes to the backend for a call, and what the model reads of the answer.
 
+mod answers;
 mod arguments;
 mod backends;
 mod calls;

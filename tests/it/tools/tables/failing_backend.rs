@@ -53,7 +53,7 @@ async fn whatever_the_backend_answers_the_model_reads_what_went_wrong() {
         (Answer::status(401, "application/json", "{}"), "HTTP 401: {}"),
         (html, "HTTP 502: (an HTML page)"),
         (problem, r#"HTTP 400: {"code":"invalid_argument","message":"no"}"#),
-        (moved, "HTTP 302: the backend answered with a redirect"),
+        (moved, "HTTP 302: the backend answered with a redirect: the server is at another host"),
         (Answer::ok("application/json", "{\"id\": "), "the backend's answer is not JSON"),
     ];
     for (answer, expected) in rows {
