@@ -72,6 +72,7 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
         Some(entry) => body(entry, maker),
     };
     let content_type = table.take("content_type").and_then(content_type);
+    let accept = table.take("accept").and_then(accept);
     let headers = table.take("headers").map(headers).unwrap_or_default();
     let timeout = timeout(&mut table);
     let (effect, progress) = match maker {
@@ -103,6 +104,7 @@ pub(super) fn read<'a>(mut table: Table<'a>, maker: Maker) -> Option<Call<'a>> {
             query,
             body,
             content_type,
+            accept,
             headers,
             effect,
             timeout,
@@ -269,6 +271,22 @@ fn content_type(entry: Entry<'_>) -> Option<String> {
         location.wrong("must be application/json or end with +json, as in application/merge-patch+json");
     }
     Some(kind)
+}
+
+/// The media types of the answers that are wanted.
+fn accept(entry: Entry<'_>) -> Option<String> {
+    let location = entry.location();
+    let kinds = entry.text()?;
+    if !is_accept(&kinds) {
+        location.wrong("must be media types, as in application/vnd.api+json, application/json;q=0.9");
+    }
+    Some(kinds)
+}
+
+/// Whether `text` can be the header of that.
+pub(super) fn is_accept(text: &str) -> bool {
+    let is_kind = |kind: &str| kind.split(';').next().is_some_and(|name| name.trim().split('/').count() == 2);
+    text.len() <= 256 && text.bytes().all(|b| (0x20..0x7f).contains(&b)) && text.split(',').all(is_kind)
 }
 
 /// Whether a body of JSON may be of this media type.

@@ -316,7 +316,8 @@ impl Backend {
         accept: &str,
     ) -> Result<Response, BackendError> {
         let url = self.url(request)?;
-        let mut builder = self.http.request(request.verb.method(), url).header(ACCEPT, accept);
+        let mut builder = self.http.request(request.verb.method(), url);
+        builder = builder.header(ACCEPT, request.accept.unwrap_or(accept));
         for (name, value) in &request.headers {
             builder = builder.header(*name, *value);
         }

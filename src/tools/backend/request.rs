@@ -64,6 +64,7 @@ pub struct Request<'a> {
     pub(super) headers: Vec<(&'a str, &'a str)>,
     pub(super) body: Option<&'a Value>,
     pub(super) content_type: &'a str,
+    pub(super) accept: Option<&'a str>,
     pub(super) idempotency_key: Option<&'a str>,
     pub(super) timeout: Option<Duration>,
     pub(super) failed_statuses: &'a [u16],
@@ -79,6 +80,7 @@ impl<'a> Request<'a> {
             headers: Vec::new(),
             body: None,
             content_type: "application/json",
+            accept: None,
             idempotency_key: None,
             timeout: None,
             failed_statuses: &[],
@@ -109,6 +111,12 @@ impl<'a> Request<'a> {
     /// Names the kind of JSON that the body is.
     pub fn content_type(mut self, content_type: &'a str) -> Self {
         self.content_type = content_type;
+        self
+    }
+
+    /// Names what answers are wanted, where that is not what whoever sends it reads.
+    pub fn accept(mut self, accept: &'a str) -> Self {
+        self.accept = Some(accept);
         self
     }
 

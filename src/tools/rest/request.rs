@@ -29,6 +29,8 @@ pub struct RestRequest {
     pub body: Body,
     /// The media type of the body, a kind of JSON; `None`: `application/json`.
     pub content_type: Option<String>,
+    /// What answers are wanted; `None`: JSON, and pictures.
+    pub accept: Option<String>,
     /// Headers by name.
     pub headers: Vec<(String, Template)>,
     /// What a second call could do.
@@ -86,7 +88,7 @@ impl RestRequest {
 
     /// The call as it was written: two that send different things are written differently.
     pub fn written(&self) -> Value {
-        let Self { backend, verb, path, query, body, content_type, headers, effect, .. } = self;
+        let Self { backend, verb, path, query, body, content_type, accept, headers, effect, .. } = self;
         let query = query.iter().flatten().map(|(name, value)| json!([name, value.written()]));
         let body = match body {
             Body::Nothing => json!("nothing"),
@@ -107,6 +109,9 @@ impl RestRequest {
         }
         if let Some(content_type) = content_type {
             written["content_type"] = json!(content_type);
+        }
+        if let Some(accept) = accept {
+            written["accept"] = json!(accept);
         }
         written
     }
@@ -132,7 +137,11 @@ impl RestRequest {
         let body = match &self.body {
             Body::Nothing => None,
             Body::Arguments => Some(Value::Object(rest().map(|(name, value)| (name.clone(), value.clone())).collect())),
-            Body::Made(template) => template.fill(values).map_err(|error| unfit("body", &error))?,
+            Body::Made(template) => {
+                let body = template.fill(values).map_err(|error| unfit("body", &error))?;
+                // To a server that deletes, an empty one may be another request than none.
+                body.filter(|body| self.verb.has_body() || !is_left_empty(template, body))
+            }
         };
         let mut headers = Vec::new();
         for (name, template) in &self.headers {
@@ -167,6 +176,9 @@ impl Filled {
         if let Some(content_type) = &of.content_type {
             request = request.content_type(content_type);
         }
+        if let Some(accept) = &of.accept {
+            request = request.accept(accept);
+        }
         if let Some(key) = key {
             request = request.idempotency_key(key);
         }
@@ -181,6 +193,12 @@ impl Filled {
         let Self { segments, query, headers, body } = self;
         json!([segments, query, headers, body]).to_string()
     }
+}
+
+/// Whether none of the fields of a body has a value.
+fn is_left_empty(template: &ValueTemplate, body: &Value) -> bool {
+    let has_fields = matches!(template, ValueTemplate::Object(fields) if !fields.is_empty());
+    has_fields && body.as_object().is_some_and(Map::is_empty)
 }
 
 /// Adds `value` as parameters: each item of a list as one, an object as JSON text, nothing as none.

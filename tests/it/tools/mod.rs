@@ -5,6 +5,7 @@ mod data;
 pub mod mcp;
 mod one_file;
 mod openapi;
+mod openapi_forms;
 pub mod rest;
 mod selection;
 mod tables;

@@ -172,7 +172,7 @@ async fn parameters_of_every_kind_find_their_place() {
     });
     let ran = setup.calling(&[("c1", "things_replace", args)], |_| answer(&json!({"ok": 1}))).await;
     assert_eq!(ran.read, [Ok(json!({"ok": 1}))]);
-    let expected = "PUT /api/things/a%2Fb?limit=3&name=q&filter%5Ba%5D=1&ids=1%2C2&near=%7B%22x%22%3A+1%7D";
+    let expected = "PUT /api/things/a%2Fb?limit=3&name=q&filter%5Ba%5D=1&ids=1%2C2&near=%7B%22x%22%3A%201%7D";
     assert_eq!(ran.lines(), [expected]);
     assert_eq!(ran.requests[0].json(), json!({"name": "n", "parent": {"name": "p"}, "note": null}));
     assert_eq!(ran.requests[0].header("x-trace"), Some("t"));

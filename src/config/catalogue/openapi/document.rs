@@ -6,8 +6,8 @@ use super::refs;
 use crate::bounded::json;
 use crate::tools::backend::Verb;
 
-/// 10 MiB: the largest public documents are about as large.
-const MAX_BYTES: usize = 10 << 20;
+/// 16 MiB: GitHub's document has 12.
+const MAX_BYTES: usize = 16 << 20;
 
 /// Stands for all operations.
 pub const ALL: &str = "*";
@@ -44,7 +44,11 @@ impl Document {
             false => json::yaml(text),
         };
         let value = read.map_err(|error| format!("cannot be read: {error}"))?;
-        let version = value.get("openapi").and_then(Value::as_str);
+        let version = value.get("openapi").and_then(|version| match version {
+            // YAML without quotes.
+            Value::Number(number) => Some(number.to_string()),
+            version => version.as_str().map(str::to_owned),
+        });
         match version {
             Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => Ok(Self(value)),
             Some(version) => Err(format!("is OpenAPI {version}, and only 3.0 and 3.1 are known")),
@@ -69,11 +73,15 @@ impl Document {
                 url = url.replace(&format!("{{{name}}}"), value);
             }
         }
-        let path = match url.split_once("://") {
-            Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
-            None => &url,
+        let url = url.split(['?', '#']).next().unwrap_or_default();
+        let behind = |host: &str| host.find('/').map_or("", |at| &host[at..]).to_owned();
+        let path = match url.split_once("//") {
+            Some((scheme, rest)) if scheme.is_empty() || scheme.ends_with(':') => behind(rest),
+            _ if url.is_empty() || url.starts_with('/') || url.starts_with("..") => url.to_owned(),
+            _ if begins_with_host(url) => behind(url),
+            _ => format!("/{}", url.trim_start_matches("./")),
         };
-        let path = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+        let path = path.trim_end_matches('/');
         if is_base_path(path) { path.to_owned() } else { String::new() }
     }
 
@@ -112,6 +120,13 @@ impl Operation<'_> {
     }
 }
 
+/// Whether an address without a scheme begins with the name of a host: it has a port, or ends like `.com`. `v1.0` is none.
+fn begins_with_host(url: &str) -> bool {
+    let first = url.split('/').next().unwrap_or_default();
+    let is_last_of_host = |last: &str| !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+    first.contains(':') || first.rsplit_once('.').is_some_and(|(_, last)| is_last_of_host(last))
+}
+
 /// Whether `text` can stand before every path.
 pub fn is_base_path(text: &str) -> bool {
     text.is_empty() || (text.starts_with('/') && !text.ends_with('/'))
@@ -126,6 +141,9 @@ mod tests {
         let rows = [
             ("{\"openapi\": \"3.0.4\"}", None, "JSON"),
             ("openapi: 3.1.0\npaths:\n  /a:\n    get:\n      responses: {200: {description: ok}}\n", None, "YAML"),
+            ("openapi: 3.1\npaths: {}\n", None, "a number in YAML"),
+            ("openapi: 3.0\npaths: {}\n", None, "one with a nought"),
+            ("openapi: 4", Some("is OpenAPI 4, and only 3.0 and 3.1 are known"), "a number that is none of ours"),
             ("swagger: '2.0'", Some("is OpenAPI 2.0, and only 3.0 and 3.1 are known"), "an old one"),
             ("openapi: 4.0.0", Some("is OpenAPI 4.0.0, and only 3.0 and 3.1 are known"), "a new one"),
             ("{}", Some("is no OpenAPI document: it has no key openapi"), "something else"),
@@ -149,7 +167,17 @@ mod tests {
             ("/api/v3/", "/api/v3"),
             ("https://{host}/{base}?x=1", "/v2"),
             ("https://example.com", ""),
-            ("./relative", ""),
+            ("./relative", "/relative"),
+            ("v1", "/v1"),
+            ("v1.0/", "/v1.0"),
+            ("//api.example.com/v1", "/v1"),
+            ("//api.example.com", ""),
+            ("api.example.com/v1", "/v1"),
+            ("api.example.com", ""),
+            ("localhost:8080/v1/", "/v1"),
+            ("/", ""),
+            ("", ""),
+            ("../v1", ""),
         ];
         for (url, expected) in rows {
             let servers = serde_json::json!([{"url": url, "variables": {"base": {"default": "v2"}}}]);

@@ -93,6 +93,14 @@ pub(super) fn read(path: &str, assets: &Assets, known: Known<'_>, tools: &mut To
             }
             match operation::import(&document, &operation, &base_path, &mut names) {
                 Ok(imported) => {
+                    for reason in &imported.left_out {
+                        tracing::warn!(
+                            file = path,
+                            operation = operation.key(),
+                            reason,
+                            "an optional part is left out"
+                        );
+                    }
                     let overlay = operation.names().iter().find_map(|name| overlays.remove(name));
                     add(source, imported, overlay, location, tools);
                 }
@@ -197,6 +205,7 @@ fn request_of(imported: &Imported, overlay_call: OverlayCall) -> Result<RestRequ
         query: Some(query.collect::<Result<_, String>>()?),
         body,
         content_type: imported.content_type.clone(),
+        accept: imported.accept.clone(),
         headers: headers.collect::<Result<_, String>>()?,
         effect: effect.unwrap_or(match imported.verb {
             Verb::Get => Effect::Read,

@@ -18,7 +18,7 @@ pub struct Import {
     pub base_path: Option<String>,
 }
 
-/// A file of tools, and notes about the operations that were left out.
+/// A file of tools, and notes about the operations, and parts of them, that were left out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Printed {
     /// The text of the file.
@@ -49,7 +49,11 @@ pub fn import(text: &str, wanted: &Import) -> Result<Printed, Vec<String>> {
                 continue;
             }
             match operation::import(&document, &operation, &base_path, &mut names) {
-                Ok(imported) => tools.push(imported),
+                Ok(imported) => {
+                    let note = |reason| format!("{key}: an optional part was left out: {reason}");
+                    notes.extend(imported.left_out.iter().map(note));
+                    tools.push(imported);
+                }
                 Err(reason) if name == ALL => notes.push(format!("{key} was left out: {reason}")),
                 Err(reason) => mistakes.push(format!("{name:?} cannot be a tool: {reason}")),
             }
@@ -66,7 +70,19 @@ fn print(tools: &[Imported]) -> String {
 }
 
 fn tool(tool: &Imported) -> String {
-    let Imported { name, description, input_schema, verb, path, query, headers, body, content_type } = tool;
+    let Imported {
+        name,
+        description,
+        input_schema,
+        verb,
+        path,
+        query,
+        headers,
+        body,
+        content_type,
+        accept,
+        left_out: _,
+    } = tool;
     let mut lines = vec![
         "[[tool]]".to_owned(),
         format!("name = {}", quoted(name)),
@@ -95,6 +111,9 @@ fn tool(tool: &Imported) -> String {
     }
     if let Some(content_type) = content_type {
         lines.push(format!("content_type = {}", quoted(content_type)));
+    }
+    if let Some(accept) = accept {
+        lines.push(format!("accept = {}", quoted(accept)));
     }
     match (verb.has_body(), body) {
         (false, None) => {}

@@ -133,8 +133,15 @@ impl<'d> Writer<'d> {
             let value = if ONE.contains(&word) {
                 self.at(value, depth + 1)?
             } else if LISTS.contains(&word) {
-                let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-                Value::Array(items.iter().map(|item| self.at(item, depth + 1)).collect::<Result<_, _>>()?)
+                let mut branches = Vec::new();
+                for item in value.as_array().into_iter().flatten() {
+                    let mut branch = self.at(item, depth + 1)?;
+                    if let (true, Some(discriminator)) = (word != "allOf", fields.get("discriminator")) {
+                        tell_apart(discriminator, item, &mut branch);
+                    }
+                    branches.push(branch);
+                }
+                Value::Array(branches)
             } else if OBJECTS.contains(&word) {
                 let mut properties = Map::new();
                 for (name, schema) in value.as_object().into_iter().flatten() {
@@ -160,6 +167,40 @@ impl<'d> Writer<'d> {
             Some(Value::Bool(true)) => Ok(nullable(written)),
             _ => Ok(Value::Object(written)),
         }
+    }
+}
+
+/// Says in `branch`, which is `item` written out, by which values of the discriminator it is meant: nothing else tells a model.
+fn tell_apart(discriminator: &Value, item: &Value, branch: &mut Value) {
+    let name = discriminator.get("propertyName").and_then(Value::as_str);
+    let mapping = discriminator.get("mapping").and_then(Value::as_object);
+    let (Some(name), Some(mapping), Some(reference), Value::Object(branch)) =
+        (name, mapping, refs::reference(item), branch)
+    else {
+        return;
+    };
+    let means_it = |target: &str| target == reference || reference.rsplit('/').next() == Some(target);
+    let values = mapping.iter().filter(|(_, target)| target.as_str().is_some_and(means_it)).map(|(value, _)| value);
+    let values: Vec<&String> = values.collect();
+    if values.is_empty() {
+        return;
+    }
+    let properties = branch.entry("properties").or_insert_with(|| json!({})).as_object_mut();
+    let property = properties.map(|fields| fields.entry(name).or_insert_with(|| json!({"type": "string"})));
+    match property {
+        Some(Value::Object(words))
+            if words.get("type").is_none_or(|kind| kind == "string")
+                && !words.contains_key("enum")
+                && !words.contains_key("const") =>
+        {
+            words.insert("enum".to_owned(), json!(values));
+        }
+        _ => return,
+    }
+    if let Value::Array(required) = branch.entry("required").or_insert_with(|| json!([]))
+        && !required.iter().any(|known| known == name)
+    {
+        required.push(json!(name));
     }
 }
 
@@ -255,6 +296,40 @@ mod tests {
         for (schema, expected, reason) in rows {
             assert_eq!(written(&root, &schema), Ok(expected), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_branch_says_by_which_value_it_is_meant() {
+        let root = json!({"components": {"schemas": {
+            "Cat": {"type": "object", "properties": {"kind": {"type": "string"}, "lives": {"type": "integer"}}},
+            "Dog": {"allOf": [{"type": "object"}]},
+            "Fish": {"type": "object", "properties": {"kind": {"type": "string", "enum": ["fish"]}}, "required": ["kind"]}
+        }}});
+        let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+        let of = |mapping: Value| {
+            json!({
+                "oneOf": [reference("Cat"), reference("Dog"), reference("Fish"), {"type": "string"}],
+                "discriminator": {"propertyName": "kind", "mapping": mapping}
+            })
+        };
+        let mapping = json!({"cat": "#/components/schemas/Cat", "tom": "Cat", "dog": "Dog", "fish": "Fish"});
+        let expected = json!({"oneOf": [
+            {
+                "type": "object",
+                "properties": {"kind": {"type": "string", "enum": ["cat", "tom"]}, "lives": {"type": "integer"}},
+                "required": ["kind"]
+            },
+            {
+                "allOf": [{"type": "object"}],
+                "properties": {"kind": {"type": "string", "enum": ["dog"]}},
+                "required": ["kind"]
+            },
+            {"type": "object", "properties": {"kind": {"type": "string", "enum": ["fish"]}}, "required": ["kind"]},
+            {"type": "string"}
+        ]});
+        assert_eq!(written(&root, &of(mapping)), Ok(expected));
+        let unnamed = written(&root, &of(json!({"cat": "Cat"}))).unwrap();
+        assert_eq!(unnamed["oneOf"][1], json!({"allOf": [{"type": "object"}]}), "nothing is said of what has no name");
     }
 
     #[test]

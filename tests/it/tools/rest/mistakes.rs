@@ -61,6 +61,7 @@ input_schema = '''
 path = "/v1"
 progress = "xml"
 content_type = "text/xml"
+accept = "json"
 "#;
     let expected = [
         "tools/mine.toml:2: tool[0].name \"find tools\" must be 1 to 64 of A-Z a-z 0-9 _ -",
@@ -89,6 +90,8 @@ content_type = "text/xml"
         "tools/mine.toml:35: tool[2].input_schema is no JSON: expected value at line 2 column 16",
         "tools/mine.toml:39: tool[2].request.content_type must be application/json or end with +json, as in \
          application/merge-patch+json",
+        "tools/mine.toml:40: tool[2].request.accept must be media types, as in application/vnd.api+json, \
+         application/json;q=0.9",
         "tools/mine.toml:38: tool[2].request.progress must be one of: none, ndjson, sse",
     ];
     let told = problems(&[("tools/mine.toml", text)]).await;

@@ -14,6 +14,9 @@ const WHOLE: &str = "body";
 /// What stands before a field's name where a parameter has the name already.
 const PREFIX: &str = "body_";
 
+/// The [`rank`] of a list of changes (RFC 6902).
+const PATCHES: u8 = 3;
+
 /// The template of the body, and its media type where that is not `application/json`; nothing where there is no body.
 ///
 /// # Errors
@@ -28,25 +31,32 @@ pub(super) fn read<'d>(
     let body = refs::target(root, body)?;
     let content = body.get("content").and_then(Value::as_object);
     let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(None) };
-    let is_usual = |(kind, _): &(&String, &Value)| kind.trim().eq_ignore_ascii_case("application/json");
-    let usual = content.iter().find(is_usual).or_else(|| content.iter().find(|(kind, _)| is_json(kind)));
-    let Some((kind, media)) = usual else {
+    // The first of those that are sent most plainly.
+    let preferred = content.iter().filter(|(kind, _)| is_json(kind)).min_by_key(|(kind, _)| rank(kind));
+    let Some((kind, media)) = preferred else {
         let kinds: Vec<&str> = content.keys().map(String::as_str).collect();
         return Err(format!("its body is {}, and only JSON can be sent", kinds.join(" or ")));
     };
+    let is_patches = rank(kind) == PATCHES;
     let kind =
         Some(kind.trim()).filter(|kind| request::is_json(kind) && !kind.eq_ignore_ascii_case("application/json"));
     let kind = kind.map(str::to_owned);
     let is_required = body.get("required") == Some(&Value::Bool(true));
+    // Most documents that say nothing of it mean a body that has to be there, but for what has none as a rule.
+    let is_expected = is_required || body.get("required").is_none() && operation.verb.has_body();
     let schema = match media.get("schema") {
         Some(schema) => merged(writer.write(schema)?),
         None => json!({}),
     };
+    let may_be_list = |kind: &Value| kind == "array" || kind.is_array();
+    if is_patches && !schema.get("type").map_or(schema.get("properties").is_none(), may_be_list) {
+        return Err("its body is application/json-patch+json, a list, and its schema is of another type".to_owned());
+    }
     match fields(&schema) {
         Some((properties, required)) => {
             let mut template = Map::new();
             for (name, schema) in properties {
-                let needed = is_required && required.iter().any(|required| *required == name);
+                let needed = is_expected && required.iter().any(|required| *required == name);
                 let wanted = if arguments.has(name) { format!("{PREFIX}{name}") } else { name.clone() };
                 let argument = arguments.add(&wanted, schema.clone(), needed);
                 template.insert(name.clone(), json!(format!("{{{{ {} }}}}", placeholder(&argument))));
@@ -65,6 +75,16 @@ pub(super) fn read<'d>(
 pub(super) fn is_required(root: &Value, operation: &Operation<'_>) -> bool {
     let body = operation.value.get("requestBody").and_then(|body| refs::target(root, body).ok());
     body.and_then(|body| body.get("required")) == Some(&Value::Bool(true))
+}
+
+/// How a kind of JSON is preferred, 0 most.
+fn rank(kind: &str) -> u8 {
+    match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/json" => 0,
+        "application/merge-patch+json" => 1,
+        "application/json-patch+json" => PATCHES,
+        _ => 2,
+    }
 }
 
 /// Whether a media type is JSON, or lets JSON be sent.

@@ -3,6 +3,8 @@
 
 mod body;
 mod parameters;
+mod response;
+mod shape;
 
 use std::collections::BTreeSet;
 
@@ -45,6 +47,10 @@ pub struct Imported {
     pub body: Option<Value>,
     /// The body's media type, where it is not `application/json`.
     pub content_type: Option<String>,
+    /// What answers it accepts, where that is not `application/json` alone.
+    pub accept: Option<String>,
+    /// Why optional parts of it are left out.
+    pub left_out: Vec<String>,
 }
 
 /// The arguments so far.
@@ -53,6 +59,8 @@ struct Arguments {
     properties: Map<String, Value>,
     required: Vec<String>,
     names: BTreeSet<String>,
+    /// Why some of the document's are not among them.
+    left_out: Vec<String>,
 }
 
 impl Arguments {
@@ -92,16 +100,23 @@ pub fn import(
     let mut writer = Writer::new(document.root());
     let mut arguments = Arguments::default();
     let parameters = parameters::read(document.root(), operation, &mut writer, &mut arguments)?;
-    // A body of a request that reads means nothing to HTTP; some APIs want one of those that delete.
-    let body = match operation.verb.has_body()
-        || operation.verb == Verb::Delete && body::is_required(document.root(), operation)
-    {
-        true => body::read(document.root(), operation, &mut writer, &mut arguments)?,
-        false => None,
+    let body = match operation.verb {
+        // It means nothing to HTTP.
+        Verb::Get => None,
+        Verb::Delete if !body::is_required(document.root(), operation) => {
+            body::read(document.root(), operation, &mut writer, &mut arguments).unwrap_or_else(|reason| {
+                arguments.left_out.push(reason);
+                None
+            })
+        }
+        Verb::Post | Verb::Put | Verb::Patch | Verb::Delete => {
+            body::read(document.root(), operation, &mut writer, &mut arguments)?
+        }
     };
     let (body, content_type) = body.map_or((None, None), |(template, kind)| (Some(template), kind));
     let path = format!("{base_path}{}", parameters.path);
     PathTemplate::parse(&path).map_err(|error| format!("its path {error}"))?;
+    let left_out_parts = std::mem::take(&mut arguments.left_out);
     // Expressions are those of another language, and some cannot be run here.
     let (input_schema, left_out) = patterns::without_unfit(&arguments.schema());
     for expression in left_out {
@@ -122,6 +137,8 @@ pub fn import(
         headers: parameters.headers,
         body,
         content_type,
+        accept: response::accept(document.root(), operation),
+        left_out: left_out_parts,
     })
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::document::Operation;
 use super::super::refs;
 use super::super::schema::Writer;
+use super::shape::Shape;
 use super::{Arguments, described, placeholder};
 use crate::config::catalogue::request::{is_header_name, is_ours};
 use crate::store::names_a_secret;
@@ -30,6 +31,8 @@ struct Parameter<'d> {
     value: &'d Value,
     /// Its schema; nothing where it says none.
     schema: Option<&'d Value>,
+    /// What its values may be.
+    shape: Shape<'d>,
     /// Whether its value is sent as JSON text.
     is_json: bool,
     is_required: bool,
@@ -65,13 +68,21 @@ pub(super) fn read<'d>(
     let mut in_path = BTreeMap::new();
     let (mut query, mut headers) = (Vec::new(), Vec::new());
     for ((kind, name), value) in found {
-        let parameter = Parameter::read(name, value)?;
+        let parameter = match Parameter::read(root, name, value).and_then(|parameter| parameter.fitting(kind)) {
+            Ok(parameter) => parameter,
+            // What nobody has to send takes no operation away.
+            Err(reason) if kind != "path" && !is_required(value) => {
+                arguments.left_out.push(reason);
+                continue;
+            }
+            Err(reason) => return Err(reason),
+        };
         match kind {
             "path" => {
-                in_path.insert(name, parameter.in_path(root, writer, arguments)?);
+                in_path.insert(name, parameter.add(writer, arguments, true)?);
             }
-            "query" => parameter.in_query(root, writer, arguments, &mut query)?,
-            "header" => parameter.in_header(root, writer, arguments, &mut headers)?,
+            "query" => parameter.in_query(writer, arguments, &mut query)?,
+            "header" => parameter.in_header(writer, arguments, &mut headers)?,
             "cookie" if parameter.is_required => return Err(format!("it needs the cookie {name:?}")),
             "cookie" => {}
             other => return Err(format!("its parameter {name:?} stands in {other:?}")),
@@ -96,16 +107,62 @@ fn path(path: &str, names: &BTreeMap<&str, String>, arguments: &mut Arguments) -
     written + rest
 }
 
+fn is_required(parameter: &Value) -> bool {
+    parameter.get("required") == Some(&Value::Bool(true))
+}
+
 impl<'d> Parameter<'d> {
-    fn read(name: &'d str, value: &'d Value) -> Result<Self, String> {
+    fn read(root: &'d Value, name: &'d str, value: &'d Value) -> Result<Self, String> {
         let content = value.get("content").and_then(Value::as_object).and_then(|content| content.iter().next());
         let (schema, is_json) = match content {
             None => (value.get("schema"), false),
             Some((kind, media)) if super::body::is_json(kind) => (media.get("schema"), true),
             Some((kind, _)) => return Err(format!("its parameter {name:?} is {kind}")),
         };
-        let is_required = value.get("required") == Some(&Value::Bool(true));
-        Ok(Self { name, value, schema, is_json, is_required })
+        Ok(Self { name, value, schema, shape: Shape::of(root, schema), is_json, is_required: is_required(value) })
+    }
+
+    /// Itself, where its values can be written where it stands.
+    ///
+    /// # Errors
+    /// Why they cannot be.
+    fn fitting(self, kind: &str) -> Result<Self, String> {
+        let Self { name, shape, is_json, .. } = &self;
+        match kind {
+            "path" if *is_json || !matches!(self.style(), "" | "simple") || !shape.is_single => {
+                Err(format!("its path has the parameter {name:?}, which is no single value"))
+            }
+            "query" if !is_json => match self.style() {
+                "" | "form" if shape.is_object && self.explodes() == Some(false) => {
+                    Err(format!("its parameter {name:?} has the style \"form\" and is not exploded"))
+                }
+                "" | "form" | "deepObject" if shape.is_object && shape.fields.is_empty() => {
+                    Err(format!("its parameter {name:?} is an object of unknown fields"))
+                }
+                "" | "form" | "deepObject" if shape.is_object => {
+                    match shape.fields.iter().find(|field| field.contains(['\'', '\\', '{', '}'])) {
+                        Some(field) => Err(format!("its parameter {name:?} has the field {field:?}")),
+                        None => Ok(self),
+                    }
+                }
+                "" | "form" | "deepObject" => Ok(self),
+                "spaceDelimited" | "pipeDelimited" if !shape.is_object => Ok(self),
+                style if shape.is_object || shape.is_list => {
+                    Err(format!("its parameter {name:?} has the style {style:?}"))
+                }
+                _ => Ok(self),
+            },
+            "header" if !is_ours(name) && !names_a_secret(name) => {
+                if !is_header_name(name) {
+                    return Err(format!("its header {name:?} has no name of a header"));
+                }
+                match *is_json || shape.is_object && !shape.is_single {
+                    true => Err(format!("its header {name:?} is no single value")),
+                    false => Ok(self),
+                }
+            }
+            _ => Ok(self),
+        }
     }
 
     /// Its argument.
@@ -118,84 +175,61 @@ impl<'d> Parameter<'d> {
         Ok(arguments.add(self.name, schema, is_required))
     }
 
-    fn type_of(&self, root: &'d Value) -> Option<&'d str> {
-        match refs::target(root, self.schema?).ok()?.get("type")? {
-            // `null` among several says nothing of how the others are written.
-            Value::Array(types) => types.iter().filter_map(Value::as_str).find(|name| *name != "null"),
-            name => name.as_str(),
-        }
-    }
-
     fn style(&self) -> &str {
         self.value.get("style").and_then(Value::as_str).unwrap_or_default()
     }
 
-    fn in_path(&self, root: &'d Value, writer: &mut Writer<'d>, arguments: &mut Arguments) -> Result<String, String> {
-        let is_plain = !self.is_json && matches!(self.style(), "" | "simple");
-        if !is_plain || matches!(self.type_of(root), Some("array" | "object")) {
-            return Err(format!("its path has the parameter {:?}, which is no single value", self.name));
-        }
-        self.add(writer, arguments, true)
+    fn explodes(&self) -> Option<bool> {
+        self.value.get("explode").and_then(Value::as_bool)
     }
 
     fn in_query(
         &self,
-        root: &'d Value,
         writer: &mut Writer<'d>,
         arguments: &mut Arguments,
         query: &mut Vec<(String, String)>,
     ) -> Result<(), String> {
         let argument = placeholder(&self.add(writer, arguments, self.is_required)?);
+        let Shape { is_list, is_object, is_single, ref fields } = self.shape;
         let name = self.name.to_owned();
-        let explodes = self.value.get("explode").and_then(Value::as_bool);
-        let joined = |by: &str| format!("{{{{ {argument}|join('{by}') if {argument} }}}}");
-        let whole = format!("{{{{ {argument} }}}}");
-        match (self.is_json, self.type_of(root), self.style()) {
-            (true, _, _) => query.push((name, format!("{{{{ {argument}|tojson if {argument} is defined }}}}"))),
-            (false, Some("array"), "" | "form") => {
-                query.push((name, if explodes == Some(false) { joined(",") } else { whole }));
-            }
-            (false, Some("array"), "spaceDelimited") => query.push((name, joined(" "))),
-            (false, Some("array"), "pipeDelimited") => query.push((name, joined("|"))),
-            (false, Some("object"), "deepObject") => {
-                self.fields(root, &argument, |field| format!("{name}[{field}]"), query)?;
-            }
-            (false, Some("object"), "" | "form") if explodes != Some(false) => {
-                self.fields(root, &argument, str::to_owned, query)?;
-            }
-            (false, Some("object") | Some("array"), style) => {
-                return Err(format!("its parameter {name:?} has the style {style:?}"));
-            }
-            (false, _, _) => query.push((name, whole)),
+        if self.is_json {
+            query.push((name, format!("{{{{ {argument}|tojson if {argument} is defined }}}}")));
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Each field of an object as a parameter of its own.
-    fn fields(
-        &self,
-        root: &'d Value,
-        argument: &str,
-        name: impl Fn(&str) -> String,
-        query: &mut Vec<(String, String)>,
-    ) -> Result<(), String> {
-        let schema = self.schema.and_then(|schema| refs::target(root, schema).ok());
-        let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-        let Some(properties) = properties else {
-            return Err(format!("its parameter {:?} is an object of unknown fields", self.name));
+        let is_deep = self.style() == "deepObject";
+        if is_object {
+            let name = |field: &str| if is_deep { format!("{name}[{field}]") } else { field.to_owned() };
+            query.extend(fields.iter().map(|field| (name(field), format!("{{{{ {argument}['{field}'] }}}}"))));
+        }
+        let joined_by = match (self.style(), self.explodes()) {
+            ("spaceDelimited", None | Some(false)) => Some(" "),
+            ("pipeDelimited", None | Some(false)) => Some("|"),
+            ("" | "form", Some(false)) => Some(","),
+            (_, _) => None,
         };
-        for field in properties.keys() {
-            if field.contains(['\'', '\\']) {
-                return Err(format!("its parameter {:?} has the field {field:?}", self.name));
+        // What else it may be is written in its own way.
+        let unless = if is_object { format!(" if {argument} is not mapping") } else { String::new() };
+        match joined_by.filter(|_| is_list) {
+            Some(by) if is_single || is_object => {
+                let list = format!("{argument}|join('{by}') if {argument} is sequence and {argument}");
+                query.push((name, format!("{{{{ {list} else {argument}{unless} }}}}")));
             }
-            query.push((name(field), format!("{{{{ {argument}['{field}'] }}}}")));
+            Some(by) => query.push((name, format!("{{{{ {argument}|join('{by}') if {argument} }}}}"))),
+            None if is_deep && is_list => {
+                query.push((format!("{name}[]"), format!("{{{{ {argument} if {argument} is sequence }}}}")));
+                if is_single {
+                    let is_other = format!("{argument} is not sequence and {argument} is not mapping");
+                    query.push((name, format!("{{{{ {argument} if {is_other} }}}}")));
+                }
+            }
+            None if is_list || is_single => query.push((name, format!("{{{{ {argument}{unless} }}}}"))),
+            None => {}
         }
         Ok(())
     }
 
     fn in_header(
         &self,
-        root: &'d Value,
         writer: &mut Writer<'d>,
         arguments: &mut Arguments,
         headers: &mut Vec<(String, String)>,
@@ -216,19 +250,15 @@ impl<'d> Parameter<'d> {
                 false => Ok(()),
             };
         }
-        if !is_header_name(self.name) {
-            return Err(format!("its header {:?} has no name of a header", self.name));
-        }
-        let kind = self.type_of(root);
-        if self.is_json || kind == Some("object") {
-            return Err(format!("its header {:?} is no single value", self.name));
-        }
         let argument = placeholder(&self.add(writer, arguments, self.is_required)?);
-        let template = match kind {
-            Some("array") => format!("{{{{ {argument}|join(',') if {argument} }}}}"),
-            Some(_) | None => format!("{{{{ {argument} if {argument} is not none }}}}"),
+        let (list, single) =
+            (format!("{argument}|join(',') if {argument}"), format!("{argument} if {argument} is not none"));
+        let template = match self.shape {
+            Shape { is_list: true, is_single: false, .. } => list,
+            Shape { is_list: true, .. } => format!("{list} is sequence and {argument} else {single}"),
+            Shape { .. } => single,
         };
-        headers.push((self.name.to_owned(), template));
+        headers.push((self.name.to_owned(), format!("{{{{ {template} }}}}")));
         Ok(())
     }
 }
