@@ -93,7 +93,7 @@ mod tests {
     fn the_size_is_found_behind_whatever_stands_before_it() {
         let (begin, end) = (vec![0xff, 0xd8], vec![0xff, 0xd9]);
         let found = Some((4000, 3000));
-        let rows: [(Vec<Vec<u8>>, Option<(usize, usize)>, &str); 12] = [
+        let rows = [
             (vec![begin.clone(), frame(0xc0)], found, "at once"),
             (vec![begin.clone(), segment(0xe0, 14), segment(0xdb, 65), frame(0xc2)], found, "behind tables"),
             (vec![begin.clone(), segment(0xc4, 30), frame(0xc1)], found, "tables that have a frame's number nearly"),

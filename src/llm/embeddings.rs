@@ -15,6 +15,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 
+use super::failure::{REDIRECTED, is_about};
 use super::http::{ConnectError, Endpoint, Net, Patience, join};
 use crate::agent::ports::embeddings::{EmbedError, Embedder, Vector};
 use crate::agent::ports::llm::{ProviderError, ProviderErrorKind};
@@ -100,7 +101,8 @@ impl Failed {
     /// Whether it is the texts that the server refuses (400, 413, 422): they are too many, too long, or worse.
     fn is_of_texts(&self) -> bool {
         use ProviderErrorKind::{ContentFiltered, ContextTooLong, Rejected};
-        matches!(self, Self::Http(error) if matches!(error.kind, Rejected | ContextTooLong | ContentFiltered))
+        let Self::Http(error) = self else { return false };
+        matches!(error.kind, Rejected | ContextTooLong | ContentFiltered) && !is_about(error, REDIRECTED)
     }
 }
 

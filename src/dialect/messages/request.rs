@@ -246,8 +246,8 @@ fn asked(
         let ask = Ask::Message { text, note: None, files };
         return Ok((ask, bounded(earlier, limits.max_history_bytes), None));
     }
-    say_beside(&mut sent, texts);
     sent.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
+    say_beside(&mut sent, texts);
     let (results, conversation) = call_ids::answered(sent, None).map_err(refused)?;
     Ok((Ask::Results(results), Vec::new(), Some(conversation)))
 }

@@ -212,8 +212,8 @@ pub(super) fn read(limits: &Limits, body: &[u8], key: Key, results: Unawaited<'_
     let refuse = |reason: String| DecodeError::Fields(vec![FieldError { field: "messages", reason }]);
     let answered = |results: Vec<(String, Content)>, said: Option<Content>| {
         let mut results: Vec<ClientResult> = results.into_iter().map(client_result).collect();
-        say_beside(&mut results, said);
         results.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
+        say_beside(&mut results, said);
         call_ids::answered(results, key.clone()).map_err(refuse)
     };
     let message = |Content { text, files }: Content| {

@@ -251,7 +251,6 @@ fn asked(
                 // A run of its own for the results would call tools that its client never hears of.
                 true => {
                     say_beside(&mut outputs, then);
-                    outputs.iter().try_for_each(|result| fits("input", &result.content, limits.max_result_bytes))?;
                     None
                 }
                 false => then.map(|said| question(message(said))),

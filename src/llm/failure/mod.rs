@@ -54,6 +54,9 @@ pub(crate) const BOUND_THOUGHT: &str = "bound_thought";
 /// The model cannot think, or not as much.
 pub(crate) const THINKING: &str = "thinking";
 
+/// The server is somewhere else.
+pub(crate) const REDIRECTED: &str = "redirected";
+
 /// The same by what a message says, in lower case, where all of a row are there.
 const SAYINGS: [(&[&str], &str); 5] = [
     // Anthropic, and at Amazon.
@@ -142,7 +145,7 @@ pub(crate) fn of_status(
     let message = words.message.to_lowercase();
     let names = NAMES.into_iter().filter(|name| words.marks.iter().chain(&words.params).any(|said| said == name));
     let said = SAYINGS.iter().filter(|(parts, _)| parts.iter().all(|part| message.contains(part)));
-    let names = names.chain(said.map(|(_, name)| *name)).collect();
+    let names = names.chain(said.map(|(_, name)| *name)).chain(status.is_redirection().then_some(REDIRECTED)).collect();
     let detail = Refusal::Status { status: status.as_u16(), message: words.message, names };
     ProviderError {
         retryable: headers::should_retry(headers).unwrap_or_else(|| kind.is_retryable()),
@@ -151,7 +154,8 @@ pub(crate) fn of_status(
     }
 }
 
-/// Whether the refusal of a request is about `name`: by its code, the parameter that it refuses ([`NAMES`]), or its words.
+/// Whether the refusal of a request is about `name`: by its status, its code, the parameter that it refuses ([`NAMES`]), or its
+/// words.
 pub(crate) fn is_about(error: &ProviderError, name: &str) -> bool {
     match error.detail.downcast_ref() {
         Some(Refusal::Status { names, .. } | Refusal::Cleaned { names, .. }) => names.contains(&name),

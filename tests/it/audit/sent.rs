@@ -155,11 +155,13 @@ async fn a_line_that_is_refused_for_good_holds_up_no_other() {
     .await;
 }
 
+/// The actors of a request to the collector, and whether it was taken.
+type Heard = (Vec<String>, bool);
+
 #[tokio::test]
 async fn nothing_is_gone_past_where_all_is_refused() {
     let is_right = Arc::new(AtomicBool::new(false));
-    // The actors of each request, and whether it was taken.
-    let heard: Arc<Mutex<Vec<(Vec<String>, bool)>>> = Arc::default();
+    let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
     let (says_so, hears) = (is_right.clone(), heard.clone());
     let collector = Upstream::choosing(move |request| {
         let takes = says_so.load(Ordering::SeqCst);

@@ -199,7 +199,8 @@ async fn one_that_is_busy_says_when_it_wants_to_be_asked_again() {
             _ => status(200),
         }
     });
-    let s = heard_by(&[("busy", busy.await.url().as_str(), "*")], &[]).await;
+    let busy = busy.await;
+    let s = heard_by(&[("busy", busy.url().as_str(), "*")], &[]).await;
     emit(&s, "shop.order.paid").await;
     deliveries(&s, "status=delivered", 1).await;
     let times = times.lock().unwrap();

@@ -3,7 +3,10 @@
 use secrecy::ExposeSecret;
 use switchboard::config::{Config, Sources};
 
-fn load(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+/// Variables of the environment, by name.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+fn load(variables: Variables<'_>) -> Result<Config, Vec<String>> {
     let env = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let sources = Sources { env, ..Sources::default() };
     Config::load(&sources).map_err(|problems| problems.iter().map(ToString::to_string).collect())
@@ -33,7 +36,7 @@ fn the_usual_variables_of_opentelemetry_are_honoured_and_ours_come_first() {
 }
 
 /// Where traces and lines of the audit record go with these variables, and what is said about them.
-fn addresses(variables: &[(&str, &str)]) -> (Option<String>, Option<String>, Vec<String>) {
+fn addresses(variables: Variables<'_>) -> (Option<String>, Option<String>, Vec<String>) {
     let config = load(variables).unwrap();
     let said = config.weaknesses().into_iter().filter(|said| said.starts_with("OTEL_")).collect();
     (config.telemetry.traces_url(), config.telemetry.logs_url(), said)
@@ -47,7 +50,7 @@ fn a_signals_own_address_is_used_as_it_is() {
     const OURS: (&str, &str) = ("SWITCHBOARD__TELEMETRY__OTLP_ENDPOINT", "http://ours/v1/traces");
     const OUR_TRACES: (&str, &str) = ("SWITCHBOARD__TELEMETRY__OTLP_TRACES_ENDPOINT", "http://ours/spans");
     const NONE: (&str, &str) = ("SWITCHBOARD__TELEMETRY__OTLP_ENDPOINT", "");
-    type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, Option<&'a str>, &'a str);
+    type Row<'a> = (Variables<'a>, Option<&'a str>, Option<&'a str>, &'a str);
     let rows: [Row<'_>; 9] = [
         (&[ALL], Some("http://all:4318/v1/traces"), Some("http://all:4318/v1/logs"), "that of all gets a path"),
         (&[TRACES], Some(TRACES.1), None, "another one is not made of it"),
@@ -69,7 +72,7 @@ fn a_signals_own_address_is_used_as_it_is() {
 fn a_variable_of_opentelemetry_that_cannot_be_used_is_no_mistake_of_the_settings() {
     const ALL: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
     const GOOD: (&str, &str) = (ALL, "http://all:4318");
-    let rows: [(&[(&str, &str)], &str, &str); 5] = [
+    let rows: [(Variables<'_>, &str, &str); 5] = [
         (&[(ALL, "otel-collector:4317")], "OTEL_EXPORTER_OTLP_ENDPOINT must begin with http:// or https://", "no URL"),
         (
             &[GOOD, ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "traces:4317")],
@@ -108,7 +111,7 @@ fn a_variable_of_opentelemetry_that_cannot_be_used_is_no_mistake_of_the_settings
 #[test]
 fn the_service_is_called_as_the_nearest_variable_says() {
     let attributes = ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=prod, service.name = help%20desk");
-    let rows: [(&[(&str, &str)], &str); 3] = [
+    let rows: [(Variables<'_>, &str); 3] = [
         (&[attributes], "help desk"),
         (&[attributes, ("OTEL_SERVICE_NAME", "theirs")], "theirs"),
         (&[attributes, ("SWITCHBOARD__TELEMETRY__SERVICE_NAME", "ours")], "ours"),

@@ -81,7 +81,7 @@ const cases = {
     }
     await page.locator("sb-approval button:visible", { hasText: "Reject" }).first().click();
     await sees("It is closed.");
-    await answered(2);
+    await answered(1);
     const calls = await page.evaluate(() => [...document.querySelectorAll("sb-tool-call")].map(({ dataset }) => dataset.state));
     return { calls, forms: await page.locator("sb-approval .sb-form:visible").count(), last: (await thread()).at(-1).endsWith(" It is closed.") };
   }),

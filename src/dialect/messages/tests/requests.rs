@@ -224,7 +224,7 @@ fn results_find_their_conversation_and_words_beside_them_are_read_with_the_last(
         files: Vec::new(),
         is_error,
     };
-    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun\n\nAnd?", true)]);
+    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun\n\n[The user says:]\nAnd?", true)]);
     assert_eq!((read.question.ask, read.question.earlier), (expected, vec![]));
     assert_eq!(read.conversation, Some(ConversationId::parse("c").unwrap()));
 }
