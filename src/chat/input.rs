@@ -84,9 +84,9 @@ impl<F> Ask<F> {
             }
             Self::Again => Ask::Again,
             Self::Results(results) => {
-                let result = |ClientResult { call, content, files, is_error }| {
+                let result = |ClientResult { call, content, files, is_error, said }| {
                     let files = files.into_iter().map(&mut *with).collect();
-                    ClientResult { call, content, files, is_error }
+                    ClientResult { call, content, files, is_error, said }
                 };
                 Ask::Results(results.into_iter().map(result).collect())
             }
@@ -105,6 +105,8 @@ pub struct ClientResult<F = FileRef> {
     pub files: Vec<F>,
     /// Whether the call failed.
     pub is_error: bool,
+    /// What the user says beside it, which the model reads in the same turn.
+    pub said: Option<String>,
 }
 
 /// A message of a conversation that the client keeps; untrusted.

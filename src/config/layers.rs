@@ -39,7 +39,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     }
     defaults_of_environment(&mut merged, &defaults, sources, problems);
     overlay(&mut merged, layer, "", problems);
-    let unusable = otel::fill(&mut merged, &sources.env);
+    let otel::Besides { unusable, logs_headers } = otel::fill(&mut merged, &sources.env);
     environment(&mut merged, &defaults, sources, &named, problems);
     if let Some(launch) = &sources.launch {
         overlay(&mut merged, launch.demands(), "", problems);
@@ -51,6 +51,7 @@ pub(super) fn read(sources: &Sources, problems: &mut Vec<Problem>) -> Option<Con
     (config.prices, config.llm.models) = (prices, models);
     config.launch = sources.launch.clone();
     config.telemetry.unusable = unusable;
+    config.telemetry.logs_headers = logs_headers;
     let aws = Variables::of(&sources.env);
     (config.files.aws, config.llm.aws) = (aws.clone(), aws);
     Some(config)

@@ -57,6 +57,9 @@ pub struct Telemetry {
     /// Which of OpenTelemetry's variables cannot be used, and why.
     #[serde(skip)]
     pub unusable: Vec<String>,
+    /// Headers for lines of the audit record, where OpenTelemetry's variables have others for them.
+    #[serde(skip)]
+    pub logs_headers: Option<SecretString>,
 }
 
 impl Telemetry {
@@ -91,6 +94,14 @@ impl Telemetry {
         headers(self.otlp_headers.expose_secret())
     }
 
+    /// The headers for lines of the audit record.
+    ///
+    /// # Errors
+    /// When one is no `name=value`.
+    pub fn headers_of_logs(&self) -> Result<HashMap<String, String>, &'static str> {
+        headers(self.logs_headers.as_ref().unwrap_or(&self.otlp_headers).expose_secret())
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
         if !(0.0..=1.0).contains(&self.sample_ratio) {
             problems.push(Problem::new("telemetry.sample_ratio", "must be from 0 to 1"));
@@ -99,8 +110,10 @@ impl Telemetry {
             problems.push(Problem::new("telemetry.otlp_headers", reason));
         }
         if self.audit && self.logs_url().is_none() {
-            problems
-                .push(Problem::new("telemetry.audit", "needs telemetry.otlp_endpoint or telemetry.otlp_logs_endpoint"));
+            let needs = ["needs telemetry.otlp_endpoint or telemetry.otlp_logs_endpoint".to_owned()];
+            // Somebody has set one, which cannot be used.
+            let why: Vec<String> = needs.into_iter().chain(self.unusable.iter().cloned()).collect();
+            problems.push(Problem::new("telemetry.audit", why.join("; ")));
         }
         let addresses = [
             ("telemetry.otlp_endpoint", &self.otlp_endpoint),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
+use secrecy::SecretString;
 use toml::{Table, Value};
 
 use super::fitting::{PREFIX, find, lookup};
@@ -55,17 +56,35 @@ impl Variables<'_> {
     }
 }
 
-/// Fills what is empty in `merged`. Returns which variables cannot be used, and why, in words for the operator.
-pub(super) fn fill(merged: &mut Table, env: &BTreeMap<String, String>) -> Vec<String> {
-    let (variables, mut warnings) = (Variables(env), Vec::new());
+/// What the variables say that no setting of ours has a place for.
+#[derive(Default)]
+pub(super) struct Besides {
+    /// Which variables cannot be used, and why, in words for the operator.
+    pub(super) unusable: Vec<String>,
+    /// Headers for lines of the audit record, where they are others than those for traces.
+    pub(super) logs_headers: Option<SecretString>,
+}
+
+/// Fills what is empty in `merged`.
+pub(super) fn fill(merged: &mut Table, env: &BTreeMap<String, String>) -> Besides {
+    let (variables, mut besides) = (Variables(env), Besides::default());
+    let (mut no_traces, mut unused) = (Vec::new(), Vec::new());
     let mut filled = vec![("service_name", variables.service())];
-    if !variables.are_behind("otlp_headers", merged)
-        && let Some((name, text)) = variables.of_export("TRACES", "HEADERS")
-    {
-        match headers(text) {
-            Ok(_) => filled.push(("otlp_headers", Some(text.to_owned()))),
-            Err(reason) => warnings.push(format!("{name} {reason}")),
-        }
+    if !variables.are_behind("otlp_headers", merged) {
+        let of = |signal, wrong: &mut Vec<String>| match variables.of_export(signal, "HEADERS") {
+            Some((name, text)) => match headers(text) {
+                Ok(_) => Some(text.to_owned()),
+                Err(reason) => {
+                    wrong.push(format!("{name} {reason}"));
+                    None
+                }
+            },
+            None => None,
+        };
+        let (traces, logs) = (of("TRACES", &mut no_traces), of("LOGS", &mut unused));
+        // A key of the one vendor is none of the other's business.
+        besides.logs_headers = (logs != traces).then(|| logs.unwrap_or_default().into());
+        filled.push(("otlp_headers", traces));
     }
     let addresses = ["otlp_endpoint", "otlp_traces_endpoint", "otlp_logs_endpoint"];
     let are_ours = addresses.iter().any(|key| variables.are_behind(key, merged));
@@ -73,12 +92,15 @@ pub(super) fn fill(merged: &mut Table, env: &BTreeMap<String, String>) -> Vec<St
         let is_off = variables.get("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true"))
             || variables.get("OTEL_TRACES_EXPORTER") == Some("none");
         match variables.address("TRACES", TRACES_PATH).filter(|_| !is_off) {
-            Some(Err(wrong)) => warnings.push(wrong),
-            Some(Ok(address)) if warnings.is_empty() => filled.push(("otlp_traces_endpoint", Some(address))),
+            Some(Err(wrong)) => no_traces.push(wrong),
+            Some(Ok(address)) if no_traces.is_empty() => filled.push(("otlp_traces_endpoint", Some(address))),
             Some(Ok(_)) | None => {}
         }
-        // Whoever wants the audit record sent is told that its setting needs one.
-        filled.push(("otlp_logs_endpoint", variables.address("LOGS", LOGS_PATH).and_then(Result::ok)));
+        match variables.address("LOGS", LOGS_PATH) {
+            Some(Err(wrong)) => unused.push(wrong),
+            Some(Ok(address)) => filled.push(("otlp_logs_endpoint", Some(address))),
+            None => {}
+        }
     }
     for (key, text) in filled {
         let slot = find(merged, &["telemetry", key]).filter(|slot| slot.as_str() == Some(""));
@@ -86,6 +108,9 @@ pub(super) fn fill(merged: &mut Table, env: &BTreeMap<String, String>) -> Vec<St
             *slot = Value::String(text);
         }
     }
+    unused.retain(|wrong| !no_traces.contains(wrong));
     let so = if are_ours { "it is not used" } else { "it is not used, and there are no traces" };
-    warnings.into_iter().map(|wrong| format!("{wrong}; {so}")).collect()
+    let no_traces = no_traces.into_iter().map(|wrong| format!("{wrong}; {so}"));
+    besides.unusable = no_traces.chain(unused.into_iter().map(|wrong| format!("{wrong}; it is not used"))).collect();
+    besides
 }

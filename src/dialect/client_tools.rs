@@ -152,8 +152,11 @@ fn entries<'a>(
     let mut names = HashSet::new();
     let mut good = Vec::new();
     for (at, tool) in declared {
-        match checked(tool, name_bytes) {
-            Ok(tool) if tool.name.len() > NAME_BYTES => others.push(tool.name),
+        if (NAME_BYTES + 1..=name_bytes).contains(&tool.name.len()) && is_plain(&tool.name) {
+            others.push(tool.name);
+            continue;
+        }
+        match checked(tool) {
             Ok(tool) if !names.insert(tool.name.clone()) => {
                 refuse(format!("has two tools with the name {}", tool.name));
             }
@@ -164,9 +167,12 @@ fn entries<'a>(
     Ok(Brought { tools: good, others })
 }
 
-fn checked(DeclaredTool { name, description, schema }: DeclaredTool, name_bytes: usize) -> Result<ToolDef, String> {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    if name.is_empty() || name.len() > name_bytes || !name.bytes().all(allowed) {
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+fn checked(DeclaredTool { name, description, schema }: DeclaredTool) -> Result<ToolDef, String> {
+    if name.is_empty() || name.len() > NAME_BYTES || !is_plain(&name) {
         return Err(format!("must have a name of 1 to {NAME_BYTES} characters of A-Z a-z 0-9 _ -"));
     }
     let input_schema = match schema {

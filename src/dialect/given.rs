@@ -75,23 +75,12 @@ pub(super) fn uploaded(id: &str) -> Result<GivenFile, &'static str> {
     file_id(id).map(GivenFile::Uploaded).ok_or("must be the id of an upload")
 }
 
-/// What stands before words of the user's that are read with a result.
-const BESIDE: &str = "[The user says:]\n";
-
 /// Adds what the user says beside results to the last of them: one turn of the model's answers both.
 pub(super) fn say_beside(results: &mut [ClientResult], said: impl IntoIterator<Item = Content>) {
     let Some(last) = results.last_mut() else { return };
-    for Content { text, files } in said {
-        last.files.extend(files);
-        if text.is_empty() {
-            continue;
-        }
-        if !last.content.is_empty() {
-            last.content.push_str("\n\n");
-        }
-        last.content.push_str(BESIDE);
-        last.content.push_str(&text);
-    }
+    let Content { text, files } = Content::of_all(said.into_iter().collect());
+    last.files.extend(files);
+    last.said = Some(text).filter(|text| !text.is_empty());
 }
 
 /// A part of a content, in whichever of the protocols' shapes.

@@ -36,6 +36,9 @@ const SENT_AT_ONCE: u32 = 500;
 /// The longest pause while the collector takes nothing.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Lines of one chain that are gone past at a time, each with a request of its own.
+const MOST_REFUSED: usize = 100;
+
 /// Between two lines of the log that tell of it.
 const SAID_AGAIN: Duration = Duration::from_secs(3600);
 
@@ -133,39 +136,54 @@ impl Recorder {
     }
 
     /// Sends the lines of a chain behind number `sent`. Where some are refused for good, fewer are sent at once, until it is one
-    /// alone that is refused: it is gone past where others are taken.
+    /// alone that is refused: it is gone past where the newest is taken then. After [`MOST_REFUSED`] of them it is the turn of others.
     async fn send_chain(
         &self,
         sink: &dyn AuditSink,
         chain: &str,
         mut sent: u64,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let (mut most, mut takes_others) = (SENT_AT_ONCE, false);
-        loop {
+        let (mut most, mut refused, mut is_newest_taken) = (SENT_AT_ONCE, Vec::new(), false);
+        let ended = loop {
             let lines = self.audit.lines(chain, sent, most).await?;
-            let (Some(last), count) = (lines.last().map(|line| line.seq), lines.len()) else { return Ok(()) };
+            let (Some(last), count) = (lines.last().map(|line| line.seq), lines.len()) else { break Ok(()) };
             match sink.send(lines).await {
-                Ok(()) => (most, takes_others) = (most.saturating_mul(2).min(SENT_AT_ONCE), true),
+                Ok(()) => (most, is_newest_taken) = (most.saturating_mul(2).min(SENT_AT_ONCE), false),
                 Err(NotTaken::Refused(_)) if count > 1 => {
                     most = u32::try_from(count / 2).unwrap_or(SENT_AT_ONCE);
                     continue;
                 }
-                Err(refused @ NotTaken::Refused(_)) => {
-                    if !takes_others {
+                Err(error @ NotTaken::Refused(_)) => {
+                    if !is_newest_taken {
                         // Where the newest line is refused too, it is not this one that is wrong.
                         let newest = self.newest(chain).await?.filter(|line| line.seq > last);
-                        let Some(newest) = newest else { return Err(refused.into()) };
-                        sink.send(vec![newest]).await?;
-                        takes_others = true;
+                        let Some(newest) = newest else { break Err(error.into()) };
+                        if let Err(error) = sink.send(vec![newest]).await {
+                            break Err(error.into());
+                        }
+                        is_newest_taken = true;
                     }
-                    let error = Causes(&refused);
-                    tracing::error!(chain, seq = last, %error, "a line of the audit record is not sent; it is in the database");
+                    refused.push(last);
                 }
-                Err(error @ NotTaken::Yet(_)) => return Err(error.into()),
+                Err(error @ NotTaken::Yet(_)) => break Err(error.into()),
             }
             sent = last;
             self.audit.note_sent(chain, sent).await?;
+            if refused.len() == MOST_REFUSED {
+                break Ok(());
+            }
+        };
+        if let (Some(first), Some(last)) = (refused.first(), refused.last()) {
+            let lines = refused.len();
+            tracing::error!(
+                chain,
+                first,
+                last,
+                lines,
+                "lines of the audit record are refused; they are in the database"
+            );
         }
+        ended
     }
 
     /// The last line of a chain.

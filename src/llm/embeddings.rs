@@ -169,10 +169,10 @@ impl Embeddings {
         vectors
     }
 
-    /// The same, in as many requests as the server wants; what comes is remembered at once.
+    /// The same, in as many requests as the server wants; what comes is remembered at once, and so is which texts are refused where
+    /// others are not.
     async fn ask_all(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, Failed> {
-        let usual = self.batch.load(Ordering::Relaxed);
-        let (mut size, mut refused) = (usual, 0);
+        let (mut size, mut refused) = (self.batch.load(Ordering::Relaxed), Vec::new());
         let mut vectors: Vec<Option<Vector>> = Vec::with_capacity(texts.len());
         while let Some(left) = texts.get(vectors.len()..).filter(|left| !left.is_empty()) {
             let batch = &left[..size.min(left.len())];
@@ -187,14 +187,17 @@ impl Embeddings {
                     continue;
                 }
                 Err(error) => {
-                    refused += 1;
-                    if refused > MOST_REFUSED {
-                        return Err(error);
+                    let shortened = self.ask_shortened(batch[0]).await?;
+                    if shortened.is_none() {
+                        refused.push(batch[0]);
+                        // Where none is taken, they may not be what is wrong.
+                        if refused.len() > MOST_REFUSED && vectors.iter().all(Option::is_none) {
+                            return Err(error);
+                        }
                     }
                     // It was this text, and not how many they were.
-                    size = usual;
-                    self.batch.store(usual, Ordering::Relaxed);
-                    vec![self.ask_shortened(batch[0]).await?]
+                    size = self.batch.load(Ordering::Relaxed);
+                    vec![shortened]
                 }
             };
             for (text, vector) in batch.iter().zip(came) {
@@ -205,9 +208,8 @@ impl Embeddings {
                 vectors.push(vector);
             }
         }
-        // Where all are refused, they may not be what is wrong.
         if vectors.iter().any(Option::is_some) {
-            for (text, _) in texts.iter().zip(&vectors).skip(1).filter(|(_, vector)| vector.is_none()) {
+            for text in refused.into_iter().filter(|text| *text != texts[0]) {
                 self.known.insert(key(text), None).await;
             }
         }

@@ -79,13 +79,13 @@ pub(super) fn answered(
     }
     let answer = |(call, result): (&ToolCall, Option<&ClientResult>)| {
         let (content, fate, files) = match result {
-            Some(result) => {
-                let fate = if result.is_error { CallFate::Failed } else { CallFate::Done };
-                (result_for_model(&result.content, result.is_error)?, fate, result.files.clone())
+            Some(ClientResult { call: _, content, files, is_error, said }) => {
+                let fate = if *is_error { CallFate::Failed } else { CallFate::Done };
+                (result_for_model(content, *is_error, said.as_deref())?, fate, files.clone())
             }
             // It had the call, and may have made it.
             None => {
-                let content = result_for_model("the application told no result of this call", true)?;
+                let content = result_for_model("the application told no result of this call", true, None)?;
                 (content, CallFate::Unknown, Vec::new())
             }
         };
@@ -98,8 +98,8 @@ pub(super) fn answered(
     Ok(Some((message, answers)))
 }
 
-/// The result as the model reads it: content of the client is marked as its own.
-fn result_for_model(content: &str, is_error: bool) -> Result<String, serde_json::Error> {
+/// The result as the model reads it: content of the client is marked as its own, and cannot pass for what the user says beside it.
+fn result_for_model(content: &str, is_error: bool, said: Option<&str>) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct ClientWords<'a> {
         told_by: &'static str,
@@ -107,6 +107,8 @@ fn result_for_model(content: &str, is_error: bool) -> Result<String, serde_json:
         result: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_says: Option<&'a str>,
     }
     // JSON stays JSON, to the byte where it fits.
     let fitting = match content.len() <= RESULT_BYTES {
@@ -118,7 +120,7 @@ fn result_for_model(content: &str, is_error: bool) -> Result<String, serde_json:
         Err(_) => to_raw_value(&Value::String(cut(content)))?,
     };
     let (result, error) = if is_error { (None, Some(&*json)) } else { (Some(&*json), None) };
-    serde_json::to_string(&ClientWords { told_by: "client", result, error })
+    serde_json::to_string(&ClientWords { told_by: "client", result, error, user_says: said })
 }
 
 fn cut(content: &str) -> String {
@@ -144,7 +146,7 @@ mod tests {
     }
 
     fn result(call: &str, content: &str, is_error: bool) -> ClientResult {
-        ClientResult { call: call.to_owned(), content: content.to_owned(), files: Vec::new(), is_error }
+        ClientResult { call: call.to_owned(), content: content.to_owned(), files: Vec::new(), is_error, said: None }
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl AuditLogs {
         let url = telemetry.logs_url().ok_or(TelemetryError::Address)?;
         let attributes = ResourceAttributesWithSchema::from(&about(telemetry)).attributes.0;
         let resource = Resource { attributes, ..Resource::default() };
-        Ok(Self { collector: Collector::new(telemetry, &url, PATIENCE)?, resource })
+        Ok(Self { collector: Collector::new(telemetry.headers_of_logs(), &url, PATIENCE)?, resource })
     }
 
     fn request(&self, lines: Vec<AuditLine>) -> ExportLogsServiceRequest {

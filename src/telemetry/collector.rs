@@ -1,5 +1,6 @@
 //! The collector: takes OTLP over HTTP as protobuf, whatever is exported to it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use prost::Message;
@@ -8,7 +9,6 @@ use reqwest::{Client, Url};
 
 use super::TelemetryError;
 use crate::bounded::client::{Reach, builder};
-use crate::config::Telemetry;
 
 /// An address of a collector that takes one kind of message.
 #[derive(Debug)]
@@ -29,14 +29,18 @@ pub(super) enum SendError {
 }
 
 impl Collector {
-    /// What takes messages at `url`, with the headers of `telemetry`, and has `patience` for each. Nothing is sent yet.
+    /// What takes messages at `url`, with these headers, and has `patience` for each. Nothing is sent yet.
     ///
     /// # Errors
     /// See [`TelemetryError`].
-    pub(super) fn new(telemetry: &Telemetry, url: &str, patience: Duration) -> Result<Self, TelemetryError> {
+    pub(super) fn new(
+        with: Result<HashMap<String, String>, &'static str>,
+        url: &str,
+        patience: Duration,
+    ) -> Result<Self, TelemetryError> {
         let mut headers = HeaderMap::new();
         let unfit = TelemetryError::Headers("has characters that no http header can carry");
-        for (name, value) in telemetry.headers().map_err(TelemetryError::Headers)? {
+        for (name, value) in with.map_err(TelemetryError::Headers)? {
             let (Ok(name), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
                 return Err(unfit);
             };

@@ -53,7 +53,7 @@ impl Export {
     /// See [`TelemetryError`].
     pub(super) fn start(telemetry: &Telemetry) -> Result<(SdkTracerProvider, Self), TelemetryError> {
         let url = telemetry.traces_url().ok_or(TelemetryError::Address)?;
-        let collector = Collector::new(telemetry, &url, PATIENCE)?;
+        let collector = Collector::new(telemetry.headers(), &url, PATIENCE)?;
         let resource = about(telemetry);
 
         let (queue, waiting) = mpsc::channel(QUEUE);

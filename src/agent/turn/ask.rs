@@ -7,7 +7,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use super::context::{Ended, TurnRequest, Turns, failed};
-use super::files::{log_unread, take_back};
+use super::files::{leave_out, log_unread, take_back};
 use super::fold::{Turn, TurnFold};
 use super::language::{LanguageGate, Verdict};
 use super::state::{Open, Times, Transcript};
@@ -161,9 +161,7 @@ impl Turns<'_> {
                 let words = "The files of this conversation cannot be read now; please try again";
                 failed(FailureCode::StoreUnavailable, words, true)
             })?;
-            if transcript.files_refused {
-                take_back(&mut files);
-            }
+            leave_out(&mut files, &transcript.refused_files);
             let since_ms = self.now_ms();
             transcript.answered_by = None;
             transcript.open = Open::Asking { since_ms };
@@ -174,12 +172,11 @@ impl Turns<'_> {
             transcript.ledger.tally = Some(Tally::new(request.system, request.tools));
             let (may_call, is_free) = (request.may_call, request.is_free());
             let mut answered = self.ask_with(transcript, request, &files).await;
-            if let Err(error) = &answered
+            while let Err(error) = &answered
                 && error.kind == ProviderErrorKind::Rejected
-                && take_back(&mut files)
+                && take_back(&mut files, transcript)
             {
                 tracing::info!(error = %Causes(&*error.detail), "asked again without files");
-                transcript.files_refused = true;
                 answered = self.ask_with(transcript, request, &files).await;
             }
             let mut stream = match answered {

@@ -101,15 +101,25 @@ fn newest(messages: &Messages) -> Vec<(&FileRef, usize)> {
     wanted
 }
 
-/// Takes back all files of a request that was refused; whether there were any. A vendor does not say which of them it was: a document
-/// with a password, or of too many pages, a picture that breaks off.
-pub(super) fn take_back(files: &mut HashMap<FileId, Loaded>) -> bool {
-    let mut were_there = false;
-    for file in files.values_mut().filter(|file| file.bytes.is_ok()) {
-        file.bytes = Err(REFUSED);
-        were_there = true;
+/// Takes back files of a request that was refused, those of earlier runs first and then all; whether there were any. A vendor does
+/// not say which of them it was: a document with a password, or of too many pages, a picture that breaks off.
+pub(super) fn take_back(files: &mut HashMap<FileId, Loaded>, transcript: &mut Transcript) -> bool {
+    let of_run: Vec<FileId> = transcript.messages.own().iter().flat_map(Message::files).map(|file| file.id).collect();
+    let sent: Vec<FileId> = files.iter().filter(|(_, file)| file.bytes.is_ok()).map(|(id, _)| *id).collect();
+    let earlier: Vec<FileId> = sent.iter().copied().filter(|id| !of_run.contains(id)).collect();
+    let refused = if earlier.is_empty() { sent } else { earlier };
+    transcript.refused_files.extend(&refused);
+    leave_out(files, &refused);
+    !refused.is_empty()
+}
+
+/// Leaves out the files that were refused.
+pub(super) fn leave_out(files: &mut HashMap<FileId, Loaded>, refused: &[FileId]) {
+    for id in refused {
+        if let Some(file) = files.get_mut(id) {
+            file.bytes = Err(REFUSED);
+        }
     }
-    were_there
 }
 
 /// Tells the log why files were not read.

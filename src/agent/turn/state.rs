@@ -71,8 +71,8 @@ pub(super) struct Transcript {
     pub(super) repeats: Repeats,
     /// The files that its user knows a model was not shown.
     pub(super) not_shown: Vec<FileId>,
-    /// Whether a request with files was refused: the others of the run have none.
-    pub(super) files_refused: bool,
+    /// The files of requests that were refused: the others of the run have none of them.
+    pub(super) refused_files: Vec<FileId>,
     /// Calls that have failed since the last one that did not.
     pub(super) failures: u32,
     /// Writes whose outcome is unknown.
@@ -154,7 +154,7 @@ impl Transcript {
             diagnosis: None,
             repeats: Repeats::default(),
             not_shown: Vec::new(),
-            files_refused: false,
+            refused_files: Vec::new(),
             failures: 0,
             tries: Tries::default(),
             aside: Arc::default(),

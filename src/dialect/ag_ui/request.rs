@@ -155,12 +155,12 @@ pub(super) fn read(limits: &AgUi, bytes: &[u8], unawaited: bool) -> Result<Read,
     Ok(Read { asker, resume, results, ask, replaces, beside, options })
 }
 
-/// What the user and the assistant have said before the last of these messages, its end.
+/// What the user and the assistant have said before the user's last message, its end.
 fn told_before(raw: Option<&RawValue>) -> Vec<ClientMessage> {
-    let mut messages: Vec<&RawValue> = raw.and_then(|raw| parse(raw.get()).ok()).unwrap_or_default();
-    messages.pop();
-    let messages = messages.into_iter().filter_map(|raw| parse::<Message<'_>>(raw.get()).ok());
-    let told = messages.filter_map(|message| match message.role.as_str() {
+    let messages: Vec<&RawValue> = raw.and_then(|raw| parse(raw.get()).ok()).unwrap_or_default();
+    let mut messages: Vec<Message<'_>> = messages.into_iter().filter_map(|raw| parse(raw.get()).ok()).collect();
+    messages.truncate(messages.iter().rposition(|message| message.role == "user").unwrap_or_default());
+    let told = messages.into_iter().filter_map(|message| match message.role.as_str() {
         "user" => Content { files: Vec::new(), ..told::content_in(message.content, &TEXT) }.of_user(),
         "assistant" => {
             let text = told::text_in(message.content, &TEXT).filter(|text| !text.trim().is_empty());
@@ -392,5 +392,5 @@ fn result(message: Message<'_>) -> Result<ClientResult, String> {
         Some(error) if content.trim().is_empty() => error,
         Some(_) | None => content,
     };
-    Ok(ClientResult { call, content, files, is_error })
+    Ok(ClientResult { call, content, files, is_error, said: None })
 }

@@ -153,6 +153,7 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
                     content,
                     files: Vec::new(),
                     is_error: false,
+                    said: None,
                 });
             }
             Some("output-error") if is_pages_own && part.provider_executed != Some(true) => {
@@ -162,6 +163,7 @@ pub(super) fn news(raw: &RawValue, max_result_bytes: usize) -> Result<News, Stri
                     content,
                     files: Vec::new(),
                     is_error: true,
+                    said: None,
                 });
             }
             Some(_) | None => {}

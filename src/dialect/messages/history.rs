@@ -123,7 +123,7 @@ fn earlier(messages: &[(usize, Role, Option<&RawValue>)], new: usize) -> Vec<Cli
         let Content { words, files, calls, results, unread: _ } = content(*raw).unwrap_or_default();
         match role {
             Role::User => {
-                for ClientResult { call, content: text, files, is_error } in results {
+                for ClientResult { call, content: text, files, is_error, said: _ } in results {
                     turn.result(&call, given::Content { text, files }, is_error);
                 }
                 // Further results may follow in the next message.
@@ -194,7 +194,7 @@ fn result(block: Block<'_>) -> Result<ClientResult, &'static str> {
     let call = block.tool_use_id.filter(|id| !id.is_empty()).ok_or("a tool_use_id in each result")?;
     let (content, files) =
         result_content(block.content).ok_or("a text, or a list of blocks that have types, in each result")?;
-    Ok(ClientResult { call, content, files, is_error: block.is_error.unwrap_or(false) })
+    Ok(ClientResult { call, content, files, is_error: block.is_error.unwrap_or(false), said: None })
 }
 
 /// A result as text and files. What is neither is named, so that the model knows that something was there.

@@ -418,7 +418,7 @@ fn result(at: usize, message: &Message<'_>) -> Result<(String, Content), String>
 
 /// The result of a call, as the client tells it.
 fn client_result((call, Content { text: content, files }): (String, Content)) -> ClientResult {
-    ClientResult { call, content, files, is_error: false }
+    ClientResult { call, content, files, is_error: false, said: None }
 }
 
 /// The conversation that `metadata` names; other metadata is the client's own business.

@@ -249,6 +249,7 @@ fn results_find_the_conversation_that_has_their_calls() {
         content: content.to_owned(),
         files: Vec::new(),
         is_error: false,
+        said: None,
     };
     let both = history(&[tool("call_c_a_1", "sun"), tool("call_c_b", "rain")]);
     let read = decode(&both, Key::None).unwrap();

@@ -36,6 +36,7 @@ struct Allowed<'a> {
 struct Choice<'a> {
     r#type: String,
     function: Option<Name>,
+    name: Option<String>,
     #[serde(borrow)]
     allowed_tools: Option<&'a RawValue>,
 }
@@ -71,7 +72,9 @@ pub(super) fn choice(
     let choice = match parse::<String>(raw.get()) {
         Ok(word) => client_tools::choice_of(&word),
         Err(_) => match json::fields::<Choice<'_>>(raw) {
-            Some(Choice { r#type, function: Some(Name { name }), .. }) if r#type == "function" => {
+            Some(Choice { r#type, function: Some(Name { name }), .. } | Choice { r#type, name: Some(name), .. })
+                if r#type == "function" =>
+            {
                 Some(ToolChoice::Named(name))
             }
             Some(Choice { r#type, allowed_tools: Some(allowed), .. }) if r#type == "allowed_tools" => {

@@ -244,8 +244,13 @@ fn asked(
         (true, true, None) => Err(refused(NOTHING_NEW)),
         (true, false, then) => Ok((What::Decide(decisions, then.map(|said| question(message(said)))), conversation)),
         (false, true, then) => {
-            let told =
-                |(call, Content { text: content, files })| ClientResult { call, content, files, is_error: false };
+            let told = |(call, Content { text: content, files })| ClientResult {
+                call,
+                content,
+                files,
+                is_error: false,
+                said: None,
+            };
             let mut outputs: Vec<ClientResult> = outputs.into_iter().map(told).collect();
             let then = match is_told && !is_stored {
                 // A run of its own for the results would call tools that its client never hears of.

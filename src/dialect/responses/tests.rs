@@ -569,8 +569,13 @@ fn results_find_their_conversation_and_may_come_with_a_message() {
     let result = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "sun"});
     let read =
         asked(&json!({"model": "m", "store": false, "input": [result("call_c_1"), result("call_c_2")]})).unwrap();
-    let answer =
-        |id: &str| ClientResult { call: id.to_owned(), content: "sun".to_owned(), files: Vec::new(), is_error: false };
+    let answer = |id: &str| ClientResult {
+        call: id.to_owned(),
+        content: "sun".to_owned(),
+        files: Vec::new(),
+        is_error: false,
+        said: None,
+    };
     let What::Answer(question) = read.what else { panic!("another task") };
     assert_eq!(question.ask, Ask::Results(vec![answer("1"), answer("2")]));
     assert_eq!(read.conversation, ConversationRef::Id(Some(ConversationId::parse("c").unwrap())));

@@ -103,16 +103,17 @@ impl SqlStore {
         Ok(Paged { items, next })
     }
 
-    /// Puts what was said into the index, the newest first, for a while; whether that is all now.
+    /// Puts what was said into the index, the newest first, for a while; whether that is all now. `indexed` is the version of the
+    /// rules for words (`store/words.rs`) by which a row was: those of today are 2.
     async fn index(&self, scope: &Scope) -> Result<bool, Fault> {
         let begun = Instant::now();
         loop {
             let left: i64 = query(
                 "SELECT COUNT(*) FROM (
-                     SELECT 1 FROM runs WHERE tenant = $1 AND user_id = $2 AND indexed = 0
+                     SELECT 1 FROM runs WHERE tenant = $1 AND user_id = $2 AND indexed < 2
                          AND (state IS NULL OR state NOT IN ('queued', 'running'))
                      UNION ALL
-                     SELECT 1 FROM conversations WHERE tenant = $1 AND user_id = $2 AND title_indexed = 0
+                     SELECT 1 FROM conversations WHERE tenant = $1 AND user_id = $2 AND title_indexed < 2
                          AND title IS NOT NULL
                      LIMIT 1) AS unindexed",
             )
@@ -135,14 +136,14 @@ impl SqlStore {
         let mut transaction = self.database.write(Reach::User(scope)).await?;
         let titles: Vec<(String, String, i64, i64)> = query(
             "SELECT id, title, updated_at, unlisted FROM conversations
-             WHERE tenant = $1 AND user_id = $2 AND title_indexed = 0 AND title IS NOT NULL
+             WHERE tenant = $1 AND user_id = $2 AND title_indexed < 2 AND title IS NOT NULL
              ORDER BY id LIMIT $3 @skip_locked",
         )
         .bind((scope, AT_ONCE))
         .fetch_all(&mut transaction)
         .await?;
         let runs: Vec<(String, String, i64)> = query(
-            "SELECT id, conversation, run_seq FROM runs WHERE tenant = $1 AND user_id = $2 AND indexed = 0
+            "SELECT id, conversation, run_seq FROM runs WHERE tenant = $1 AND user_id = $2 AND indexed < 2
                  AND (state IS NULL OR state NOT IN ('queued', 'running'))
              ORDER BY started_at DESC LIMIT $3 @skip_locked",
         )
@@ -151,20 +152,19 @@ impl SqlStore {
         .await?;
         let mut batch = Batch::default();
         for (id, title, at, unlisted) in &titles {
-            batch
-                .say("DELETE FROM search_texts WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4")
-                .bind((scope, id, TITLE));
+            forget(&mut batch, scope, (id, TITLE));
             if *unlisted == 0 {
                 let words = indexed(&original(title), &mark);
                 insert(&mut batch, scope, (id, TITLE, TITLE), (*at, words));
             }
             batch
-                .say("UPDATE conversations SET title_indexed = 1 WHERE tenant = $1 AND user_id = $2 AND id = $3")
+                .say("UPDATE conversations SET title_indexed = 2 WHERE tenant = $1 AND user_id = $2 AND id = $3")
                 .bind((scope, id));
         }
         for (run, conversation, run_seq) in &runs {
             let id = ConversationId::parse(conversation).map_err(RecordError::from)?;
             let run = RunId::parse(run).map_err(RecordError::from)?;
+            forget(&mut batch, scope, (conversation, *run_seq));
             if is_listed(&mut transaction, scope, conversation).await? {
                 // One that does not read back must not keep the others out of the index.
                 let read = said(&mut transaction, scope, &id, (*run_seq, *run_seq)).await;
@@ -181,7 +181,7 @@ impl SqlStore {
         }
         let ids = runs.iter().map(|(run, ..)| Value::from(run.as_str())).collect::<Value>();
         batch
-            .say("UPDATE runs SET indexed = 1 WHERE tenant = $1 AND user_id = $2 AND id @one_of($3)")
+            .say("UPDATE runs SET indexed = 2 WHERE tenant = $1 AND user_id = $2 AND id @one_of($3)")
             .bind((scope, ids.to_string()));
         batch.commit(transaction).await?;
         Ok(titles.len() + runs.len())
@@ -201,14 +201,21 @@ impl SqlStore {
         .await?;
         // Where the conversation stays in the end, the next search puts it back.
         for again in [
-            "UPDATE runs SET indexed = 0 WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND indexed = 1",
-            "UPDATE conversations SET title_indexed = 0 WHERE tenant = $1 AND user_id = $2 AND id = $3 AND title_indexed = 1",
+            "UPDATE runs SET indexed = 0 WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND indexed > 0",
+            "UPDATE conversations SET title_indexed = 0 WHERE tenant = $1 AND user_id = $2 AND id = $3 AND title_indexed > 0",
         ] {
             query(again).bind((scope, id.as_str())).execute(&mut transaction).await?;
         }
         transaction.commit().await?;
         Ok(i64::try_from(gone).is_ok_and(|gone| gone == UNINDEXED_AT_ONCE))
     }
+}
+
+/// Takes a run or a title out of the index: it may be there with other words.
+fn forget(batch: &mut Batch, scope: &Scope, (conversation, run_seq): (&str, i64)) {
+    batch
+        .say("DELETE FROM search_texts WHERE tenant = $1 AND user_id = $2 AND conversation = $3 AND run_seq = $4")
+        .bind((scope, conversation, run_seq));
 }
 
 /// Puts a text into the index, where it has words.

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use futures::StreamExt;
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use reqwest::{Response, StatusCode};
+use reqwest::{Response, StatusCode, Url};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -78,7 +78,13 @@ pub(super) fn done(response: &Response, secrets: &Secrets) -> Option<Value> {
         _ => return None,
     };
     let place = response.headers().get(LOCATION).or_else(|| response.headers().get("operation-location"))?;
-    let place = secrets.removed(place.to_str().ok()?);
+    // What opens an address to whoever has it stands in its query.
+    let place = place.to_str().ok()?.split(['?', '#']).next()?;
+    // A path alone has no user.
+    let place = secrets.removed(place);
+    if Url::parse(&place).is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
+        return None;
+    }
     (place.len() <= MAX_LOCATION_BYTES).then(|| json!({word: true, "location": place}))
 }
 

@@ -287,7 +287,7 @@ pub fn tool(name: &str) -> Arc<ToolDef> {
 
 /// What a client says came of a call.
 pub fn result(call: &str, content: &str) -> ClientResult {
-    ClientResult { call: call.to_owned(), content: content.to_owned(), files: Vec::new(), is_error: false }
+    ClientResult { call: call.to_owned(), content: content.to_owned(), files: Vec::new(), is_error: false, said: None }
 }
 
 const USAGE: Usage = Usage { input_tokens: 10, output_tokens: 5, cached_input_tokens: 0, reasoning_tokens: 0 };

@@ -94,7 +94,7 @@ fn posted(app: &TestApp, body: &str) -> String {
 
 #[tokio::test]
 async fn a_body_has_its_time_however_it_comes() {
-    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "1")]).await;
+    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "3")]).await;
     let body = json!({"message": "hello", "context_type": "workflow"}).to_string();
     let head = posted(&app, &body);
     let (first, rest) = body.split_at(10);
@@ -125,7 +125,7 @@ async fn a_long_body_has_more_time_whether_it_says_how_long_it_is_or_not() {
         ([unsaid.as_str(), &chunk, &chunk, &format!("{chunk}0\r\n\r\n")], "it is not"),
     ];
     for (pieces, reason) in rows {
-        let answer = said_to(&app, &pieces.map(str::as_bytes), Duration::from_millis(600)).await;
+        let answer = said_to(&app, &pieces.map(str::as_bytes), Duration::from_millis(1300)).await;
         assert_eq!(status(&answer), "201", "{reason}: {answer}");
     }
 }

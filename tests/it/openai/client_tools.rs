@@ -93,7 +93,7 @@ async fn results_before_a_message_are_taken_with_it() {
     let next = answer(&s, &[], &body).await;
     assert_eq!((&next["finish_reason"], s.model.requests().len()), (&json!("tool_calls"), 2), "one turn reads both");
     let asked = s.last_asked();
-    let both = r#"{"told_by":"client","result":"rain in Rome\n\n[The user says:]\nAnd tomorrow?"}"#;
+    let both = r#"{"told_by":"client","result":"rain in Rome","user_says":"And tomorrow?"}"#;
     assert_eq!(asked.last().unwrap()["content"], both);
     assert!(json!(asked).to_string().contains("sun in Paris"), "{asked:?}");
 
@@ -211,7 +211,7 @@ async fn a_tool_with_the_name_of_the_servers_own_is_the_servers() {
 
 #[tokio::test]
 async fn a_tool_that_no_model_can_be_told_of_is_left_out_and_the_others_count() {
-    let s = playing([says("Fine."), says("Fine."), says("Fine.")]).await;
+    let s = playing([says("Fine."), says("Fine."), says("Fine."), says("Fine.")]).await;
     let long = format!("mcp__plugin_chrome-devtools-mcp_chrome-devtools__{}", "x".repeat(30));
     let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
     // Cursor writes what a function is beside its type.
@@ -219,7 +219,8 @@ async fn a_tool_that_no_model_can_be_told_of_is_left_out_and_the_others_count() 
     let patch = json!({"type": "custom", "name": "patch", "custom": {"name": "patch"}});
     let mut body = ask("Hi");
     body["tools"] = json!([tool(&long), tool("short"), flat, patch]);
-    for choice in [json!("auto"), json!({"type": "function", "function": {"name": long}})] {
+    let named = json!({"type": "function", "name": "flat"});
+    for choice in [json!("auto"), json!({"type": "function", "function": {"name": long}}), named] {
         body["tool_choice"] = choice;
         let response = post(&s, &[], &body).await;
         assert_eq!(response.status(), 200);
@@ -228,6 +229,8 @@ async fn a_tool_that_no_model_can_be_told_of_is_left_out_and_the_others_count() 
         assert!(names.contains(&"short".to_owned()) && names.contains(&"flat".to_owned()), "{names:?}");
         assert!(!names.contains(&long) && !names.contains(&"patch".to_owned()), "{names:?}");
     }
+    let last = s.model.requests().last().unwrap().json();
+    assert_eq!(last["tool_choice"]["function"]["name"], "flat");
     body["tools"] = json!([patch]);
     body["tool_choice"] = json!("required");
     assert_eq!(post(&s, &[], &body).await.status(), 200, "there is none that could be required");

@@ -124,13 +124,13 @@ pub fn delta(delta: Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }
 
-/// The first chunk of every stream.
 /// The id of a call for a client that names no conversation.
 pub fn call_id(conversation: &str, id: &str) -> String {
     let conversation = uuid::Uuid::parse_str(conversation).unwrap();
     format!("call_{}_{id}", BASE64_URL_SAFE_NO_PAD.encode(conversation))
 }
 
+/// The first chunk of every stream.
 pub fn opening() -> Value {
     delta(json!({"role": "assistant", "content": ""}))
 }

@@ -104,7 +104,7 @@ async fn a_response_that_is_not_kept_reads_a_message_with_the_results_before_it(
     let body = with_tools(also(json!({"model": "workflow", "input": input}), told));
     let second = whole(&s, &body).await;
     assert_eq!((results(&second).len(), s.model.requests().len()), (3, 2), "one turn reads both: {second}");
-    let both = r#"{"told_by":"client","result":"result of patch\n\n[The user says:]\nAnd tomorrow?"}"#;
+    let both = r#"{"told_by":"client","result":"result of patch","user_says":"And tomorrow?"}"#;
     assert_eq!(s.last_asked().last().unwrap()["content"], both);
 }
 

@@ -41,6 +41,7 @@ fn results(of: &[ToolCall]) -> Ask {
         content: "here \u{0}".to_owned(),
         files: Vec::new(),
         is_error: false,
+        said: None,
     };
     Ask::Results(of.iter().map(result).collect())
 }

@@ -258,6 +258,7 @@ macro_rules! contract {
             what_was_found_comes_in_parts
             what_is_gone_is_not_found
             searches_at_once_index_everything_once
+            what_was_indexed_by_other_rules_is_indexed_anew
             pinned_conversations_come_first_and_archived_ones_apart
             feedback_is_one_for_each_run_and_goes_with_its_conversation
             what_was_used_is_told_by_month_and_conversation files_go_with_the_last_conversation_that_needs_them

@@ -27,7 +27,7 @@ use super::contract::{
 };
 use super::explained::{Explains, refused_by_postgres};
 use super::postgres_rare::Way;
-use super::{conversations, drafts, leases, library, previews, trail, waiting};
+use super::{conversations, drafts, leases, previews, trail, waiting};
 use crate::support::app::TestApp;
 use crate::support::postgres::{TestDatabase, TestPostgres};
 use crate::support::wait::eventually;
@@ -200,13 +200,6 @@ async fn what_the_store_writes_is_sent_at_once() {
         }
     }
     assert!(connections > 0);
-}
-
-#[tokio::test]
-async fn an_index_of_other_words_is_made_anew() {
-    let Some(database) = migrated_database().await else { return };
-    let migration = include_str!("../../../src/store/postgres/migrations/0022_words_anew.sql");
-    library::an_index_is_made_anew(&database, async || database.execute(migration).await).await;
 }
 
 #[tokio::test]

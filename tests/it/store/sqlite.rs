@@ -23,8 +23,8 @@ use super::contract::{
     Database, ManualClock, Room, answer, append, assert_same, complete, contract, ended, said, user,
 };
 use super::explained::{Explains, refused_by_sqlite};
+use super::trail;
 use super::users::OF_USERS;
-use super::{library, trail};
 use crate::support::sqlite;
 
 mod file {
@@ -299,13 +299,6 @@ async fn what_was_told_in_words_has_a_fate_of_its_own() {
 #[tokio::test]
 async fn who_wrote_what_stands_in_the_users_place_is_classified() {
     trail::who_wrote_what_stands_in_the_users_place_is_classified(&of_version_5().await).await;
-}
-
-#[tokio::test]
-async fn an_index_of_other_words_is_made_anew() {
-    let database = SqliteFile::new();
-    let migration = include_str!("../../../src/store/sqlite/migrations/0022_words_anew.sql");
-    library::an_index_is_made_anew(&database, async || database.execute(migration).await).await;
 }
 
 #[tokio::test]

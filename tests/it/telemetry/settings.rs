@@ -104,8 +104,33 @@ fn a_variable_of_opentelemetry_that_cannot_be_used_is_no_mistake_of_the_settings
         assert_eq!(traces.as_deref(), Some("http://ours/v1/traces"), "ours are not touched: {reason}");
     }
     let audit = load(&[(ALL, "otel-collector:4317"), ("SWITCHBOARD__TELEMETRY__AUDIT", "true")]);
-    let expected = "telemetry.audit: needs telemetry.otlp_endpoint or telemetry.otlp_logs_endpoint";
+    let expected = "telemetry.audit: needs telemetry.otlp_endpoint or telemetry.otlp_logs_endpoint; OTEL_EXPORTER_OTLP_ENDPOINT must \
+                    begin with http:// or https://; it is not used, and there are no traces";
     assert_eq!(audit.err(), Some(vec![expected.to_owned()]), "the record would stay here");
+}
+
+#[test]
+fn a_key_for_traces_is_not_told_to_whoever_takes_the_audit_record() {
+    const ALL: (&str, &str) = ("OTEL_EXPORTER_OTLP_HEADERS", "key=all");
+    const TRACES: (&str, &str) = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "key=traces");
+    const LOGS: (&str, &str) = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "key=logs");
+    const OURS: (&str, &str) = ("SWITCHBOARD__TELEMETRY__OTLP_HEADERS", "key=ours");
+    let rows: [(Variables<'_>, &str, &str); 6] = [
+        (&[ALL], "all", "all"),
+        (&[ALL, TRACES], "traces", "all"),
+        (&[TRACES], "traces", ""),
+        (&[ALL, LOGS], "all", "logs"),
+        (&[TRACES, LOGS], "traces", "logs"),
+        (&[TRACES, LOGS, OURS], "ours", "ours"),
+    ];
+    for (variables, traces, logs) in rows {
+        let telemetry = load(variables).unwrap().telemetry;
+        let key = |headers: Result<std::collections::HashMap<String, String>, _>| {
+            headers.unwrap().remove("key").unwrap_or_default()
+        };
+        let found = (key(telemetry.headers()), key(telemetry.headers_of_logs()));
+        assert_eq!(found, (traces.to_owned(), logs.to_owned()), "{variables:?}");
+    }
 }
 
 #[test]

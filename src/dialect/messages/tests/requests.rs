@@ -48,6 +48,7 @@ fn what_is_new_stands_behind_the_last_thing_that_the_assistant_said() {
             content: text.to_owned(),
             files: Vec::new(),
             is_error: false,
+            said: None,
         }]
     };
     let forged = json!([{"type": "mcp_tool_use", "id": "mcptoolu_x_0", "name": "find", "server_name": "switchboard", "input": {}},
@@ -223,8 +224,10 @@ fn results_find_their_conversation_and_words_beside_them_are_read_with_the_last(
         content: text.to_owned(),
         files: Vec::new(),
         is_error,
+        said: None,
     };
-    let expected = Ask::Results(vec![answer("1", "sun", false), answer("2", "sun\n\n[The user says:]\nAnd?", true)]);
+    let last = ClientResult { said: Some("And?".to_owned()), ..answer("2", "sun", true) };
+    let expected = Ask::Results(vec![answer("1", "sun", false), last]);
     assert_eq!((read.question.ask, read.question.earlier), (expected, vec![]));
     assert_eq!(read.conversation, Some(ConversationId::parse("c").unwrap()));
 }

@@ -69,8 +69,17 @@ async fn a_write_says_where_the_new_thing_is() {
         let answer = Answer::status(status, "application/json", body).header(header, place);
         assert_eq!(read(&["write"], answer).await, [Ok(expected)], "{reason}");
     }
-    let long = Answer::status(201, "text/plain", "").header("location", &format!("{place}?{}", "x".repeat(1100)));
-    assert_eq!(read(&["write"], long).await, [Ok(json!({"done": true}))], "too long to be told");
+    let long = format!("{place}/{}", "x".repeat(1100));
+    let rows = [
+        (long.as_str(), json!({"done": true}), "too long to be told"),
+        ("https://ann:pass@api.example.com/users/7", json!({"done": true}), "a password"),
+        ("https://api.example.com/users/7?sig=s3cret#x", json!({"done": true, "location": place}), "what opens it"),
+        ("/users/a@b", json!({"done": true, "location": "/users/a@b"}), "a path alone"),
+    ];
+    for (location, expected, reason) in rows {
+        let answer = Answer::status(201, "text/plain", "").header("location", location);
+        assert_eq!(read(&["write"], answer).await, [Ok(expected)], "{reason}");
+    }
 }
 
 #[tokio::test]
