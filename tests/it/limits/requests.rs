@@ -94,7 +94,7 @@ fn posted(app: &TestApp, body: &str) -> String {
 
 #[tokio::test]
 async fn a_body_has_its_time_however_it_comes() {
-    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "3")]).await;
+    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "1")]).await;
     let body = json!({"message": "hello", "context_type": "workflow"}).to_string();
     let head = posted(&app, &body);
     let (first, rest) = body.split_at(10);
@@ -112,7 +112,7 @@ async fn a_body_has_its_time_however_it_comes() {
 
 #[tokio::test]
 async fn a_long_body_has_more_time_whether_it_says_how_long_it_is_or_not() {
-    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "1")]).await;
+    let app = TestApp::start(&[("SERVER__BODY_TIMEOUT_S", "3")]).await;
     let piece = "x".repeat(256 << 10);
     let posted = |how: &str| {
         let head = "POST /v1/agent/files?name=a.txt HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
