@@ -76,9 +76,8 @@ pub(super) fn uploaded(id: &str) -> Result<GivenFile, &'static str> {
 }
 
 /// Adds what the user says beside results to the last of them: one turn of the model's answers both.
-pub(super) fn say_beside(results: &mut [ClientResult], said: impl IntoIterator<Item = Content>) {
-    let Some(last) = results.last_mut() else { return };
-    let Content { text, files } = Content::of_all(said.into_iter().collect());
+pub(super) fn say_beside(results: &mut [ClientResult], said: Option<Content>) {
+    let (Some(last), Some(Content { text, files })) = (results.last_mut(), said) else { return };
     last.files.extend(files);
     last.said = Some(text).filter(|text| !text.is_empty());
 }

@@ -247,7 +247,9 @@ fn asked(
         return Ok((ask, bounded(earlier, limits.max_history_bytes), None));
     }
     sent.iter().try_for_each(|result| fits("messages", &result.content, limits.max_result_bytes))?;
-    say_beside(&mut sent, texts);
+    let said = Content::of_all(texts);
+    fits("messages", &said.text, limits.max_message_bytes)?;
+    say_beside(&mut sent, Some(said));
     let (results, conversation) = call_ids::answered(sent, None).map_err(refused)?;
     Ok((Ask::Results(results), Vec::new(), Some(conversation)))
 }

@@ -60,8 +60,8 @@ pub(super) fn tools(
     Ok(brought)
 }
 
-/// Which of `tools` may be called, and whether one has to be. A choice of another kind is ignored; what cannot be is noted in
-/// `errors`.
+/// Which of the tools that are `brought` may be called, and whether one has to be. A choice of another kind is ignored; what
+/// cannot be is noted in `errors`.
 pub(super) fn choice(
     raw: Option<&RawValue>,
     mut brought: Brought,
