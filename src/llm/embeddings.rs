@@ -28,7 +28,7 @@ const ANSWER_BYTES: usize = 32 << 20;
 /// 256 texts in one request at first; servers that take fewer (10, 32, 100) say so.
 const BATCH: usize = 256;
 
-/// 4 texts of one question may be refused. Where more are, it is not they that are wrong.
+/// 4 texts may be refused before one is taken. Where more are, it is not they that are wrong.
 const MOST_REFUSED: usize = 4;
 
 /// 4,000 characters of a text: its meaning is clear by then.
@@ -188,9 +188,8 @@ impl Embeddings {
                 }
                 Err(error) => {
                     let shortened = self.ask_shortened(batch[0]).await?;
-                    if shortened.is_none() {
+                    if shortened.is_none() && !vectors.is_empty() {
                         refused.push(batch[0]);
-                        // Where none is taken, they may not be what is wrong.
                         if refused.len() > MOST_REFUSED && vectors.iter().all(Option::is_none) {
                             return Err(error);
                         }
@@ -207,10 +206,11 @@ impl Embeddings {
                 }
                 vectors.push(vector);
             }
-        }
-        if vectors.iter().any(Option::is_some) {
-            for text in refused.into_iter().filter(|text| *text != texts[0]) {
-                self.known.insert(key(text), None).await;
+            // Where none is taken, they may not be what is wrong.
+            if vectors.iter().any(Option::is_some) {
+                for text in refused.drain(..) {
+                    self.known.insert(key(text), None).await;
+                }
             }
         }
         Ok(vectors)

@@ -10,8 +10,8 @@ export class Decisions {
   #client; #composer; #banner; #chat;
 
   /** @param {{chat: {isIdle: () => boolean, run: () => any, opening: () => number, manner: (rest: object) => object,
-   *   follow: (run: any, options: object) => Promise<void>, newAnswer: () => HTMLElement, reopen: () => Promise<void>, readAgain: () => Promise<void>,
-   *   say: (text: string) => void, changed: (what: object) => void}}} parts What the conversation does. */
+   *   follow: (run: any, options: object) => Promise<void>, newAnswer: () => HTMLElement, reopen: () => Promise<void>,
+   *   readAgain: () => Promise<void>, say: (text: string) => void, changed: (what: object) => void}}} parts What the conversation does. */
   constructor({ client, thread, composer, banner, chat }) {
     this.#client = client;
     this.#composer = composer;
