@@ -231,6 +231,25 @@ async fn a_question_whose_files_its_vendor_refuses_is_asked_without_them() {
 }
 
 #[tokio::test]
+async fn a_new_picture_is_seen_beside_an_older_one_that_is_refused() {
+    let refused = Answer::status(400, "application/json", r#"{"error": {"message": "Could not process image"}}"#);
+    let answers = [says("A pixel.").answer(), refused, says("Another.").answer()];
+    let s = openai::with(&[], &[("LLM__OPENAI__MODEL", SEES)], answers).await;
+    for (name, bytes, expected) in
+        [("a.png", pixel(), "A pixel."), ("b.gif", b"GIF89a\x01\0\x01\0\0\0\0;".to_vec(), "Another.")]
+    {
+        let kept = uploaded(&s.app, name, bytes).await;
+        let body = json!({"message": "Look", "context_type": "workflow", "conversation_id": "c", "attachments": [{"id": kept["id"]}]});
+        let frames = s.app.chat(&body).await;
+        assert_eq!(text(&frames), expected);
+        assert!(frames.iter().all(|frame| frame.event != "notice"), "nothing of this message is left out: {frames:?}");
+    }
+    let sent: Vec<String> = s.model.requests().iter().map(|request| request.json().to_string()).collect();
+    let pictures = |sent: &str| (sent.contains("data:image/png"), sent.contains("data:image/gif"));
+    assert_eq!([pictures(&sent[1]), pictures(&sent[2])], [(true, true), (false, true)]);
+}
+
+#[tokio::test]
 async fn a_request_with_a_large_picture_is_signed_as_it_is_sent() {
     let answer = [converse::text("A pixel."), converse::end()].concat();
     let upstream = Upstream::script([Answer::ok("application/vnd.amazon.eventstream", answer)]).await;
